@@ -110,7 +110,7 @@ def open_readers(config: Config) -> "ReaderPool":
     from neardup.pages.store import WorkPages, open_store
 
     open_store(config.content)
-    submitted, works = files.submitted_folder(config.ledger.path), None
+    submitted, works = files.name_submitted_folder(config.ledger.path), None
     if (reference := config.reference) is not None:
         open_store(reference.content)
         works = WorkPages(reference.content, Extraction(reference.extract.body, reference.extract.strip))
@@ -247,8 +247,8 @@ async def open_desk(config: Config, listen: str) -> "AsyncIterator[Desk]":
         async with aclosing(open_readers(config)) as pool:
             path = config.ledger.path
             with (
-                closing(open_words(path, files.titles_file(path))) as of_titles,
-                closing(open_words(path, files.texts_file(path))) as of_texts,
+                closing(open_words(path, files.name_titles_file(path))) as of_titles,
+                closing(open_words(path, files.name_texts_file(path))) as of_texts,
             ):
                 titles = TitleSearch(of_titles, ledger.read)
                 texts = TextSearch(of_texts, ledger.read, partial(load_story, pool))
@@ -264,11 +264,11 @@ async def post_events(config: Config, do: Do) -> AsyncIterator[asyncio.Event]:
 
     Topics are subscribed to first, so that what is decided from now on is posted.  Raises as `Ledger.do` does.
     """
-    from neardup.moderation.webhook import post_events, subscribe, topics_of
+    from neardup.moderation.webhook import list_topics, post_events, subscribe
 
     wake = asyncio.Event()
     await subscribe(do, config)
-    posts = asyncio.create_task(post_events(do, config, wake), name="webhooks") if topics_of(config) else None
+    posts = asyncio.create_task(post_events(do, config, wake), name="webhooks") if list_topics(config) else None
     try:
         yield wake
     finally:
@@ -298,8 +298,8 @@ async def _open_dead_letters(ledger: Ledger, choice: "DeadLetterFilter") -> "Sou
     from neardup.ledger import dead_letters
     from neardup.source.listings import DeadLetters
 
-    size = sum((await ledger.do(dead_letters.counts, choice)).values())
-    return DeadLetters(lambda after: ledger.do(dead_letters.retriable, choice, after), size)
+    size = sum((await ledger.do(dead_letters.count_by_reason, choice)).values())
+    return DeadLetters(lambda after: ledger.do(dead_letters.list_retriable, choice, after), size)
 
 
 async def run_once(
@@ -336,7 +336,7 @@ async def run_once(
     async def open_listing(checkpoint: "CheckpointWriter") -> "Source":
         if dead_letters is not None:
             return await _open_dead_letters(app.ledger, dead_letters)
-        return listing or open_source(config, checkpoint, lambda ids: app.reader.do(stories.stored_versions, ids))
+        return listing or open_source(config, checkpoint, lambda ids: app.reader.do(stories.read_stored_versions, ids))
 
     extract = json.dumps(asdict(config.extract), ensure_ascii=False, separators=(",", ":"))
     options = Options(
@@ -394,7 +394,7 @@ def _make_measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]"
 def _make_reporting_hooks(app: App, *, posts: bool) -> "list[Hook]":
     """The hooks that report a run to others: the gauges, the webhook of [export] if it `posts`, and the outbox."""
     from neardup.ledger import works
-    from neardup.moderation.webhook import notify_webhook, post_for_a_while, topics_of
+    from neardup.moderation.webhook import list_topics, notify_webhook, post_for_a_while
     from neardup.pipeline.gauges import refresh_gauges
     from neardup.pipeline.run_lifecycle import Hook
 
@@ -411,7 +411,7 @@ def _make_reporting_hooks(app: App, *, posts: bool) -> "list[Hook]":
     async def post(_: "Summary") -> None:
         await post_for_a_while(app.ledger.do, config)
 
-    webhooks = [*([Hook("webhook", notify)] if posts else []), *([Hook("events", post)] if topics_of(config) else [])]
+    webhooks = [*([Hook("webhook", notify)] if posts else []), *([Hook("events", post)] if list_topics(config) else [])]
     return [Hook("gauges", refresh), *webhooks]
 
 
@@ -510,7 +510,7 @@ async def remove_catalogue(app: App, name: str) -> int:
         await catch_up(app.index, app.ledger, app.version)
         await PassageSync(app.passages, app.ledger).start()
         await remove_stories(app.ledger, ids)
-        struck = await app.ledger.do(dead_letters.strike_catalogue, name)
+        struck = await app.ledger.do(dead_letters.remove_catalogue, name)
         await catch_up(app.index, app.ledger, app.version)
     if not ids and not struck:
         known = ", ".join(catalogue.name for catalogue in await app.ledger.do(works.list_catalogues)) or "none"

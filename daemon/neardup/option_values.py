@@ -13,7 +13,7 @@ ENDINGS: dict[str, Format] = {f".{name}": name for name in FORMATS} | {".ndjson"
 Target = Path | str  # a local file, or the s3://BUCKET/KEY of an object
 
 
-def target_of(text: str) -> Target | None:
+def read_target(text: str) -> Target | None:
     """Parse a path or an s3:// URL; None for an empty value.  Raises ValueError."""
     if not text.startswith("s3://"):
         return Path(text) if text else None
@@ -28,7 +28,7 @@ def format_of(target: Target) -> Format | None:
     return ENDINGS.get(PurePosixPath(target).suffix.lower())
 
 
-def unknown_ending(target: Target) -> str | None:
+def explain_ending(target: Target) -> str | None:
     """What is wrong with the ending of the target's file name, if it has one that names no format; else None."""
     ending = PurePosixPath(target).suffix
     if not ending or format_of(target):

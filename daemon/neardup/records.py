@@ -80,7 +80,7 @@ class Story:
     @property
     def shown(self) -> ShownId:
         """The id as the listing has it."""
-        return shown_id(self.id, self.name)
+        return show_id(self.id, self.name)
 
     @property
     def key(self) -> str:
@@ -88,7 +88,7 @@ class Story:
         return str(self.id)
 
 
-def shown_id(number: int, name: str | None) -> ShownId:
+def show_id(number: int, name: str | None) -> ShownId:
     """The id of a story as its listing has it, of its integer and its name."""
     return number if name is None else name
 
@@ -270,7 +270,7 @@ class StoredVersion:
     path: str | None
 
 
-def etag_of_file(status: os.stat_result) -> str:
+def make_etag(status: os.stat_result) -> str:
     """What changes with a file's content: its inode, its time of change (nanoseconds) and its size (bytes)."""
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
@@ -459,7 +459,7 @@ class Assessment:
 
 
 @lru_cache(CACHED_TIMES)
-def rfc3339(milliseconds: int | None) -> str | None:
+def format_time(milliseconds: int | None) -> str | None:
     """Milliseconds since 1970 -> 2026-11-20T02:00:00Z, with a fraction unless it is zero."""
     if milliseconds is None:
         return None
@@ -467,17 +467,17 @@ def rfc3339(milliseconds: int | None) -> str | None:
     return at.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
 
 
-def milliseconds(time: str | None) -> int | None:
+def parse_milliseconds(time: str | None) -> int | None:
     """The inverse of `rfc3339`."""
     return None if time is None else round(datetime.fromisoformat(time).timestamp() * 1000)
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """A share, 0 to 1, in percent; only exactly all of it is 100 %, and only exactly nothing 0 %."""
     return f"{min(max(round(100 * share), 1), 99) if 0 < share < 1 else round(100 * share)} %"
 
 
-def readable_time(time: str | None) -> str:
+def format_readable_time(time: str | None) -> str:
     """A time in RFC 3339, of any zone, for people: 20 November 2026, 02:00 UTC; "" for None."""
     if time is None:
         return ""

@@ -38,7 +38,7 @@ async def nominate(setup: Setup, stories: int) -> Figures:
     first = (stories - 1) // passages.FLUSHED * passages.FLUSHED + 1
     hashes = [hashes for _, hashes in passages.rows(first, stories)][-SAMPLE:]
     began, used = time.perf_counter(), cpu_seconds()
-    sample = await ledger.do(versions.existing_fingerprints, ids, ())
+    sample = await ledger.do(versions.read_existing_fingerprints, ids, ())
     compared = await match_fingerprints(ledger, sample, Detection(), found)
     between = time.perf_counter()
     own = dict(zip(ids, (np.unique(some) for some in hashes), strict=True))

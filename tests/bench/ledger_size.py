@@ -72,17 +72,21 @@ def show_reads(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
     numbers = [rng.integers(1, len(ids), CANDIDATES).tolist() for _ in range(BATCHES)]
     unknown = [*cut_batches(new_ids, BATCH)]
     with closing(read(path)) as db:
-        show_cost("stored_versions", lambda batch: stories.stored_versions(db, batch), known)
-        show_cost("stored_versions, unknown ids", lambda batch: stories.stored_versions(db, batch), unknown)
-        show_cost("existing_fingerprints, by id", lambda batch: versions.existing_fingerprints(db, batch, ()), known)
+        show_cost("stored_versions", lambda batch: stories.read_stored_versions(db, batch), known)
+        show_cost("stored_versions, unknown ids", lambda batch: stories.read_stored_versions(db, batch), unknown)
+        show_cost(
+            "existing_fingerprints, by id", lambda batch: versions.read_existing_fingerprints(db, batch, ()), known
+        )
         show_cost(
             "existing_fingerprints, by number",
-            lambda batch: versions.existing_fingerprints(db, (), batch),
+            lambda batch: versions.read_existing_fingerprints(db, (), batch),
             numbers,
         )
         show_cost("describe", lambda batch: stories.describe(db, batch), known)
         pages = [range(at, min(at + READ_PAGE, len(ids))) for at in range(0, len(ids), READ_PAGE)]
-        show_cost("fingerprints_after, all", lambda page: versions.fingerprints_after(db, page[0], len(page)), pages)
+        show_cost(
+            "fingerprints_after, all", lambda page: versions.list_fingerprints_after(db, page[0], len(page)), pages
+        )
 
 
 def show_writes(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
@@ -98,9 +102,9 @@ def show_writes(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
         show_cost("commit, edited stories", lambda batch: commit(db, batch), edits)
         unchanged = [[Skipped(version.story, Skip.UNCHANGED, version.etag) for version in batch] for batch in edits]
         show_cost("commit, unchanged stories", lambda batch: commit(db, batch), unchanged)
-        last = outbox.last_seq(db)
+        last = outbox.read_last_seq(db)
         seqs = [range(at, at + BATCH) for at in range(last - NEW_STORIES, last, BATCH)]
-        show_cost("changes.after, edited stories", lambda part: outbox.changes_after(db, part[0], len(part)), seqs)
+        show_cost("changes.after, edited stories", lambda part: outbox.list_changes(db, part[0], len(part)), seqs)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import NamedTuple, TextIO
 import click
 from neardup.errors import NeardupError
 from neardup.ledger import read
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 
 from tests.bench import generated_store, report
 from tests.bench.scale import memory_settings
@@ -59,7 +59,7 @@ def count_stories(ledger: Path) -> int:
     """The stories of a ledger, 0 while there is none."""
     try:
         with closing(read(ledger)) as db:
-            return sum(stories_by_language(db).values())
+            return sum(count_by_language(db).values())
     except NeardupError:
         return 0
 

@@ -96,7 +96,7 @@ def sample(ledger: Path, stories: int, size: int) -> FingerprintArrays:
     """About `size` random stories of the ledger: duplicates are dropped."""
     numbers = np.random.default_rng(size).integers(1, stories + 1, size)
     with closing(read(ledger)) as db:
-        return versions.existing_fingerprints(db, (), np.unique(numbers).tolist())
+        return versions.read_existing_fingerprints(db, (), np.unique(numbers).tolist())
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from neardup.core.languages import LANGUAGES
 from neardup.index import packed_buckets
 from neardup.index.sqlite import COLUMN_BITS
 from neardup.ledger import read
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 from neardup.records import Language
 
 from tests.support.languages import CODES
@@ -56,7 +56,7 @@ def of_ledger(path: Path) -> dict[str, Any]:
     with closing(read(path)) as db:
         # dbstat's own aggregate overflows 32 bits, so sum the pages
         tables = dict(db.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
-        stories = stories_by_language(db)
+        stories = count_by_language(db)
     return {"stories": stories, "all": sum(tables.values()), "tables": tables}
 
 

@@ -56,7 +56,7 @@ async def _nominated(
     ledger: Ledger, batch: Sequence[Probe], results: Sequence[LookupResult], last: int
 ) -> list[Nominee]:
     """The matches that a run would nominate for these lookup results, without stories after `last`."""
-    candidates = await ledger.do(versions.existing_fingerprints, *merge_found(results))
+    candidates = await ledger.do(versions.read_existing_fingerprints, *merge_found(results))
     groups = [([-1 - n], probe.banded) for n, probe in enumerate(batch)]
     return select_matches(groups, results, candidates.where(candidates.numbers <= last), THRESHOLDS)
 

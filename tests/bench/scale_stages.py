@@ -25,7 +25,7 @@ from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import cut_batches
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, candidates, outbox, runs
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.index_sync import rebuild
 from neardup.pipeline.index_wait import IndexWait
@@ -114,15 +114,15 @@ async def reindex(setup: Setup) -> Figures:
 
 async def _counts(index: BucketStatistics, ledger: Ledger) -> Figures:
     """The number of stories of each language, in the ledger and in the index."""
-    return {"in_ledger": await ledger.do(stories_by_language), "in_index": await index.count_stories()}
+    return {"in_ledger": await ledger.do(count_by_language), "in_index": await index.count_stories()}
 
 
 async def insert(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
     """Commit new stories to the ledger, then measure inserting them into the index batch by batch."""
     async with opened(setup) as (index, ledger):
-        before = await ledger.do(outbox.last_seq)
+        before = await ledger.do(outbox.read_last_seq)
         await ledger.do(commit, stories)
-        new = await ledger.do(outbox.changes_after, before, len(stories))
+        new = await ledger.do(outbox.list_changes, before, len(stories))
         with _timed() as figures:
             for batch in cut_batches(new, BATCH):
                 await index.apply(batch, batch[-1].seq)
@@ -145,12 +145,12 @@ async def daily(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
             checkpoint=lambda resume: None,
             committed=lambda: None,
         )
-        pending = await ledger.do(candidates.pending_count)
+        pending = await ledger.do(candidates.count_pending)
         with _timed() as figures:
             async with writer:
                 for batch in map(Outcomes.of, cut_batches(stories, BATCH)):
                     await writer.write(batch, await writer.look_up(batch), 0)
-        figures |= {"stories": len(stories), "pairs": await ledger.do(candidates.pending_count) - pending}
+        figures |= {"stories": len(stories), "pairs": await ledger.do(candidates.count_pending) - pending}
         figures["stages"] = {stage: seconds for stage, seconds in stage_seconds().items() if seconds}
         return figures | await _counts(index, ledger)
 
@@ -158,7 +158,7 @@ async def daily(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
 async def sweep(setup: Setup) -> Figures:
     """The work of a sweep before verification: read all fingerprints, nominate; and finding the near pairs alone."""
     ledger = Ledger(setup.ledger)
-    sizes = {Language(name): n for name, n in (await ledger.do(stories_by_language)).items()}
+    sizes = {Language(name): n for name, n in (await ledger.do(count_by_language)).items()}
     work = Sweep(
         ledger,
         DETECTION,

@@ -79,7 +79,7 @@ def measure_reading(ledger: Path) -> dict[str, float]:
     """Read all fingerprints; returns the seconds, CPU seconds, stories and the peak memory in MiB."""
     wall_start, cpu_start, number, stories = time.perf_counter(), cpu_seconds(), 0, 0
     with closing(read(ledger)) as db:
-        while len(page := versions.fingerprints_after(db, number, STORIES_PER_READ)):
+        while len(page := versions.list_fingerprints_after(db, number, STORIES_PER_READ)):
             number, stories = int(page.numbers[-1]), stories + len(page)
     return {
         "seconds": time.perf_counter() - wall_start,

@@ -113,7 +113,7 @@ async def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> State:
 
 def watermark(bed: Bed) -> int | None:
     with closing(read(bed.ledger)) as db:
-        return runs.watermark(db)
+        return runs.read_watermark(db)
 
 
 @pytest.mark.parametrize("seed", range(CHAOS))

@@ -40,7 +40,7 @@ def assert_whole(path: Path) -> int:
         assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",), "the copy needs a log file"
         [(stories,)] = db.execute("SELECT count(*) FROM stories")
         assert db.execute("SELECT sum(stories) FROM languages").fetchone() == (stories,)
-        assert outbox.last_seq(db) == stories
+        assert outbox.read_last_seq(db) == stories
         known = "(SELECT id FROM stories)"
         orphans = f"SELECT count(*) FROM candidates WHERE a NOT IN {known} OR b NOT IN {known}"
         assert db.execute(orphans).fetchone() == (0,)
@@ -61,7 +61,7 @@ def test_a_copy_is_consistent_while_a_run_is_under_way(make_neardup: Make, tmp_p
         assert run.returncode == 0
     assert halfway, "no copy was made during the run"
     assert state(neardup) == state(undisturbed), "the copies changed the result of the run"
-    shutil.rmtree(files.passages_folder(neardup.ledger))
+    shutil.rmtree(files.name_passages_folder(neardup.ledger))
     for path in neardup.folder.glob("neardup.db*"):
         path.unlink()
     neardup.ledger.write_bytes(halfway)
@@ -70,7 +70,7 @@ def test_a_copy_is_consistent_while_a_run_is_under_way(make_neardup: Make, tmp_p
 
 
 def test_later_writes_are_not_in_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, copy, last_seq = tmp_path / "neardup.db", tmp_path / "copy.db", outbox.last_seq
+    ledger, copy, last_seq = tmp_path / "neardup.db", tmp_path / "copy.db", outbox.read_last_seq
     with closing(connect(ledger)) as db:
         commit(db, fingerprinted(1, 1))
 
@@ -80,9 +80,9 @@ def test_later_writes_are_not_in_the_copy(tmp_path: Path, monkeypatch: pytest.Mo
             commit(db, fingerprinted(2, 2))
             return last
 
-        monkeypatch.setattr(outbox, "last_seq", write_meanwhile)
+        monkeypatch.setattr(outbox, "read_last_seq", write_meanwhile)
         back_up(ledger, copy)
-        assert outbox.last_seq(db) == 2
+        assert outbox.read_last_seq(db) == 2
     assert assert_whole(copy) == 1
 
 
@@ -149,4 +149,4 @@ def test_the_time_of_the_backup_is_recorded(neardup: Neardup) -> None:
     connect(neardup.ledger).close()
     assert neardup("backup", str(neardup.folder / "copy.db")).code == 0
     with closing(read(neardup.ledger)) as db:
-        assert runs.last_success(db).keys() == {"backup"}
+        assert runs.read_last_successes(db).keys() == {"backup"}

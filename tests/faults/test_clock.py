@@ -56,7 +56,7 @@ def assert_all_are_listed(days: list[tuple[int, int]], ahead: int) -> None:
         updated += [true - 1, true - 1 + ahead]
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(time, "time_ns", lambda now=true + off: now * 1_000_000)
-            mark, began = runs.trusted_watermark(db, now_ms()), now_ms()
+            mark, began = runs.read_trusted_watermark(db, now_ms()), now_ms()
             run_id = runs.begin(db, "daily")
             in_run = {at for at in updated if mark is None or at >= mark - overlap}
             listed |= in_run
@@ -85,7 +85,7 @@ def test_the_last_success_is_that_of_the_last_run(monkeypatch: pytest.MonkeyPatc
     for at in (TODAY + 300 * DAY, TODAY):
         monkeypatch.setattr(time, "time_ns", lambda at=at: at * 1_000_000)
         runs.finish(db, runs.begin(db, "daily"), "done", counts={})
-    assert runs.last_success(db) == {"daily": TODAY}
+    assert runs.read_last_successes(db) == {"daily": TODAY}
 
 
 async def test_a_daemon_keeps_its_schedule_after_a_clock_change(

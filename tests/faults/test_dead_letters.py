@@ -112,7 +112,7 @@ def test_several_pages_of_dead_letters_are_all_retried() -> None:
     ids = range(3 * dead_letters.PAGE)
     commit(db, *(DeadLettered(Story(n, ODIA, title="ଶୀର୍ଷକ"), Dead.STORE_ERROR, "why") for n in ids))
     found: list[Story] = []
-    while page := dead_letters.retriable(db, DeadLetterFilter(), found[-1].key if found else ""):
+    while page := dead_letters.list_retriable(db, DeadLetterFilter(), found[-1].key if found else ""):
         found += page
     assert sorted(story.id for story in found) == list(ids)
     assert found[0].title == "ଶୀର୍ଷକ" and found[0].language == ODIA

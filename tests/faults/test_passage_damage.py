@@ -153,7 +153,7 @@ def test_a_ledger_restored_from_a_copy_heals(segments: str, scene: Scene) -> Non
     if segments != "newer":
         shutil.rmtree(scene.passages)
     if segments == "copied":
-        shutil.copytree(files.passages_folder(copy), scene.passages)
+        shutil.copytree(files.name_passages_folder(copy), scene.passages)
     with capture_logs() as lines:
         scene.run()
     scene.assert_repaired()
@@ -164,7 +164,7 @@ def test_a_ledger_restored_from_a_copy_heals(segments: str, scene: Scene) -> Non
 def test_a_second_backup_copies_only_new_segments(scene: Scene) -> None:
     copy = scene.folder / "copy.db"
     sizes = back_up(scene.ledger, copy)
-    folder = files.passages_folder(copy)
+    folder = files.name_passages_folder(copy)
     [first] = folder.iterdir()
     before = first.stat().st_ino
     assert back_up(scene.ledger, copy) == sizes

@@ -151,13 +151,13 @@ async def test_a_wait_is_logged_once_for_all_attempts(tmp_path: Path) -> None:
                 raise failures.pop()
             await recovered.wait()
 
-        await wait.until_answered("look_up", call)
+        await wait.wait_for_answer("look_up", call)
 
     with stamina.set_testing(True, attempts=5), capture_logs() as lines:
         waiters = [asyncio.create_task(waiting(tries)) for tries in (1, 2, 3)]
         while wait.status is None:
             await asyncio.to_thread(ledger.path.stat)
-        await wait.until_answered("index", ready := AsyncMock())
+        await wait.wait_for_answer("index", ready := AsyncMock())
         assert ready.await_count == 1
         assert wait.status is not None, "a call that did not wait ended the wait of the others"
         recovered.set()

@@ -96,7 +96,7 @@ async def test_a_file_beside_the_log_of_another_one_is_not_opened(tmp_path: Path
         copy.rename(path)
         with pytest.raises(LedgerReplaced, match="beside the log of the former one: stop neardup, move "):
             ledger.refuse_successor()
-        files.log_file(path).rename(tmp_path / "away-wal")
+        files.name_log_file(path).rename(tmp_path / "away-wal")
         ledger.refuse_successor()
 
 
@@ -148,7 +148,7 @@ async def test_a_verdict_is_stored_where_the_desk_says(tmp_path: Path) -> None:
         statuses = [(await send(client, "/pair/1/2/verdict", form))[0] for _ in range(2)]
         assert statuses == [503, 303], "the verdict went to a file that is away, or the desk does not open the new one"
         with closing(connect(ledger)) as db:
-            assert [row["verdict"] for row in verdicts.of_pair(db, 1, 2)] == ["template"]
+            assert [row["verdict"] for row in verdicts.list_of_pair(db, 1, 2)] == ["template"]
 
 
 async def test_the_daemon_opens_the_file_that_replaced_its_ledger(

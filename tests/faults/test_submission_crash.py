@@ -28,7 +28,7 @@ POINTS = [
 
 def names_after_an_hour(ledger: Path) -> set[str]:
     """The files of pages, without what was left by a process that was killed."""
-    folder = files.submitted_folder(ledger)
+    folder = files.name_submitted_folder(ledger)
     for page in folder.iterdir():
         os.utime(page, (1, 1))
     with closing(connect(ledger)) as db:

@@ -35,7 +35,7 @@ async def test_a_backup_has_the_pages_of_its_stories(platform: CheckedLedger, tm
     back_up(ledger, copy)
     assert names(copy) == names(ledger)
     for page in submitted_pages.list_files(ledger):
-        assert (files.submitted_folder(copy) / page.name).read_bytes() == page.read_bytes()
+        assert (files.name_submitted_folder(copy) / page.name).read_bytes() == page.read_bytes()
     await platform.submissions.forget(1)
     back_up(ledger, copy)
     assert names(copy) == names(ledger) and len(names(copy)) == 1, "the backup still has the page of a forgotten story"
@@ -54,7 +54,9 @@ async def test_only_what_no_story_needs_is_removed(platform: CheckedLedger) -> N
     for file in (*left, needed):
         os.utime(file, (LONG_AGO, LONG_AGO))
     await platform.ledger.do(submitted_pages.remove_unused, ledger)
-    assert set(files.submitted_folder(ledger).iterdir()) == {needed, recent}, "a recent one may be about to be needed"
+    assert set(files.name_submitted_folder(ledger).iterdir()) == {needed, recent}, (
+        "a recent one may be about to be needed"
+    )
 
 
 async def test_submissions_of_one_story_at_once_keep_its_page(platform: CheckedLedger, tmp_path: Path) -> None:
@@ -80,7 +82,7 @@ async def test_a_page_that_was_lost_is_named_and_comes_back_with_its_story(platf
 
 
 async def test_a_page_that_cannot_be_written_is_one_line(platform: CheckedLedger) -> None:
-    files.submitted_folder(platform.ledger.path).touch()
+    files.name_submitted_folder(platform.ledger.path).touch()
     with pytest.raises(Fatal, match="cannot keep the page of story 1: "):
         await platform.put(URDU, 1, words_of(URDU, "a"))
     assert await platform.flagged() == {}

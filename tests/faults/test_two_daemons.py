@@ -38,6 +38,6 @@ def test_the_refusal_is_json_under_systemd(neardup: Neardup) -> None:
 def test_a_lock_whose_holder_cannot_be_named_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a full disk the name of the holder cannot be written."""
     full = Path("/dev/full")
-    monkeypatch.setattr(lock, "_path", lambda ledger, suffix: full)
+    monkeypatch.setattr(lock, "_make_path", lambda ledger, suffix: full)
     with pytest.raises(Fatal, match="cannot lock the ledger: /dev/full: "), lock.only_one(tmp_path / "l.db", "daily"):
         pass

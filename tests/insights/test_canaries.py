@@ -77,9 +77,9 @@ def test_a_daily_run_measures_and_shows_its_recall(tmp_path: Path, monkeypatch: 
     async def run() -> tuple[dict[str, str], dict[tuple[str, str], float]]:
         async with open_app(load(config)) as app:
             await run_once(app, "backfill", asyncio.Event())
-            assert await app.ledger.do(self_checks.latest_recalls, Measure.CANARY) is None
-            daily = await run_once(app, "daily", asyncio.Event(), hooks=[canaries.hook(app, begun.append)])
-            measured = await app.ledger.do(self_checks.latest_recalls, Measure.CANARY)
+            assert await app.ledger.do(self_checks.read_latest_recalls, Measure.CANARY) is None
+            daily = await run_once(app, "daily", asyncio.Event(), hooks=[canaries.make_hook(app, begun.append)])
+            measured = await app.ledger.do(self_checks.read_latest_recalls, Measure.CANARY)
             assert measured is not None
             return daily.warnings, {
                 (canary.recall.language, canary.recall.subject): canary.recall.share for canary in measured[1]

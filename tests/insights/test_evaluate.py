@@ -29,7 +29,7 @@ def corpus(
 def test_a_copy_is_found_only_with_its_own_original() -> None:
     planted = corpus((0, FIRST), (1, FIRST), (1, SECOND))
     pairs = [Pair(0, 3, NEAR, 0.9, 0.9), Pair(0, 4, EXACT, 1, 1), Pair(1, 5, None, 0.4, 0.4)]
-    assert measure.flagged_as(planted, pairs) == {
+    assert measure.count_kinds(planted, pairs) == {
         FIRST.name: Counter({NEAR: 1, None: 1}),
         SECOND.name: Counter({None: 1}),
     }
@@ -53,14 +53,14 @@ def test_a_pair_of_two_corpora_is_of_neither() -> None:
         columns = "a, b, jaccard DEFAULT 0.5, hamming, containment_a DEFAULT 0.5, containment_b DEFAULT 0.5"
         db.execute(f"CREATE TABLE {table} ({columns}, {only})")
         db.executemany(f"INSERT INTO {table} (a, b) VALUES (?, ?)", [(0, 2), (2, 3), (1, 4), (3, 5)])
-    of_each = [{(pair.a, pair.b) for pair in measure._pairs(db, each)} for each in (first, second)]
+    of_each = [{(pair.a, pair.b) for pair in measure._read_pairs(db, each)} for each in (first, second)]
     assert of_each == [{(0, 2)}, {(0, 2)}]
 
 
 def test_each_chapter_of_a_work_is_found_by_itself() -> None:
     planted = corpus((1, RUN), ((2, 0, 1), THREE), originals=3)
     pairs = [Pair(0, 4, PARTIAL, 0.3, 0.9), Pair(2, 4, None, 0.1, 0.4), Pair(1, 3, SIMILAR, 0.6, 0.7)]
-    assert measure.flagged_as(planted, pairs) == {
+    assert measure.count_kinds(planted, pairs) == {
         RUN.name: Counter({SIMILAR: 1}),
         THREE.name: Counter({PARTIAL: 1, None: 2}),
     }

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.insights.evaluate.edits import REST, WORKS, Work, run_into
-from neardup.insights.evaluate.measure import RUN, scores, words_in_common_runs
+from neardup.insights.evaluate.measure import RUN, count_words_in_common_runs, measure_scores
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED
@@ -61,10 +61,10 @@ def test_words_in_common_runs(a: list[bytes], b: list[bytes]) -> None:
     inside = sum(
         any(occurs(a[n : n + RUN]) for n in range(max(k - RUN + 1, 0), min(k, len(a) - RUN) + 1)) for k in range(len(a))
     )
-    assert words_in_common_runs(a, b) == inside
+    assert count_words_in_common_runs(a, b) == inside
 
 
 def test_scores_of_word_pairs() -> None:
-    assert scores([b"a", b"b", b"c"], [b"a", b"b", b"d"]) == (1 / 3, 1 / 2)
-    assert scores([b"a"], [b"a"]) == (1, 1)
-    assert scores([b"a"], [b"b", b"c"]) == (0, 0)
+    assert measure_scores([b"a", b"b", b"c"], [b"a", b"b", b"d"]) == (1 / 3, 1 / 2)
+    assert measure_scores([b"a"], [b"a"]) == (1, 1)
+    assert measure_scores([b"a"], [b"b", b"c"]) == (0, 0)

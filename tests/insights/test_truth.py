@@ -153,18 +153,18 @@ def test_verdicts_give_a_table_of_precision(tmp_path: Path) -> None:
     pairs: list[Flagged] = [(n, n + 1, "similar", 0.7, 0.8, "open") for n in (1, 2, 3, 6, 7)]
     db = ledger(tmp_path, pairs)
     db.execute("UPDATE flags SET language = (SELECT language FROM stories WHERE id = a)")
-    assert precision.precision_tables(precision.precision_by_verdicts(db)) == [], "no verdicts, no table"
+    assert precision.make_precision_tables(precision.measure_precision(db)) == [], "no verdicts, no table"
     for flag_ids, verdict in (([1, 2], Verdict.PLAGIARISM), ([3, 4], Verdict.NOT_SIMILAR)):
         verdicts.decide(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
     db.close()
-    assert precision.precision_on_record(tmp_path / "none.db") == []
-    facts = precision.precision_on_record(tmp_path / "l.db")
+    assert precision.measure_precision_on_record(tmp_path / "none.db") == []
+    facts = precision.measure_precision_on_record(tmp_path / "l.db")
     assert [(row["language"], row["kind"], row["judged"], row["precision"]) for row in facts] == [
         ("HINDI", "similar", 3, 2 / 3),
         ("ODIA", "similar", 1, 0),
         ("all", "all", 4, 1 / 2),
     ]
-    [table] = precision.precision_tables(facts)
+    [table] = precision.make_precision_tables(facts)
     assert table.columns[5:] == ("plagiarism", "repost", "quotation", "template", "not similar")
     assert table.rows[0] == ("HINDI", "similar", "3", "0.666", "0.207 - 0.938", "2", "0", "0", "0", "1")
     db = connect(tmp_path / "l.db")

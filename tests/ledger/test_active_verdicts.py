@@ -71,11 +71,11 @@ def test_undone_verdict_suppresses_nothing(db: sqlite3.Connection) -> None:
     decision = give_verdict(db, {(1, 2)}, Verdict.NOT_SIMILAR)
     edit(db, 2)
     flag_pair(db, 1, 2)
-    assert active_verdicts.suppressed_counts(db) == {("HINDI", "not_similar"): 1}
+    assert active_verdicts.count_suppressed(db) == {("HINDI", "not_similar"): 1}
     undo(db, decision)
     assert statuses(db) == {(1, 2): "open"}
-    assert active_verdicts.suppressed_counts(db) == {}
-    assert candidates.pending_count(db) == 1, "the flag is verified again: other passages may have become common"
+    assert active_verdicts.count_suppressed(db) == {}
+    assert candidates.count_pending(db) == 1, "the flag is verified again: other passages may have become common"
 
 
 def test_undo_does_not_revive_verdict_on_less_severe_kind(db: sqlite3.Connection) -> None:
@@ -95,9 +95,9 @@ def test_stories_of_a_decided_cluster_are_not_flagged_together(db: sqlite3.Conne
     flag_pair(db, 1, 3, NEAR)
     assert (1, 3) not in statuses(db) and kept(db) == {(1, 3)}
     nominate(db, 1, [3])
-    assert candidates.pending_count(db) == 0, "a suppressed pair is not verified again"
+    assert candidates.count_pending(db) == 0, "a suppressed pair is not verified again"
     undo(db, decision)
-    waiting = [(candidate.a.id, candidate.b.id) for candidate in candidates.pending(db, BEFORE_ALL, 9)]
+    waiting = [(candidate.a.id, candidate.b.id) for candidate in candidates.list_pending(db, BEFORE_ALL, 9)]
     assert waiting == [(1, 2), (1, 3), (2, 3)], "what is undone is verified again, as is what it suppressed"
 
 
@@ -127,13 +127,13 @@ def test_new_flag_has_latest_verdict_on_its_stories_as_context(db: sqlite3.Conne
     flag_pair(db, 5, 6)
     contexts = {row["story_id"]: (row["context"], row["context_by"]) for row in flags.select(db)}
     assert contexts == {3: ("repost", "Asha"), 6: (None, None)}
-    assert active_verdicts.context_counts(db) == {("HINDI", "repost"): 1}
+    assert active_verdicts.count_in_context(db) == {("HINDI", "repost"): 1}
     undo(db, second)
     third = give_verdict(db, {(3, 4)}, Verdict.QUOTATION)
-    assert active_verdicts.context_counts(db) == {("HINDI", "plagiarism"): 1}, "an undone verdict is no context"
+    assert active_verdicts.count_in_context(db) == {("HINDI", "plagiarism"): 1}, "an undone verdict is no context"
     undo(db, third)
     undo(db, first)
-    assert active_verdicts.context_counts(db) == {}
+    assert active_verdicts.count_in_context(db) == {}
 
 
 def test_new_copy_of_a_template_costs_one_flag(db: sqlite3.Connection) -> None:
@@ -143,7 +143,7 @@ def test_new_copy_of_a_template_costs_one_flag(db: sqlite3.Connection) -> None:
     assert [(row["matched_id"], row["story_id"], row["context"]) for row in flags.select(db)] == [(1, 4, "template")]
     assert kept(db) == {(2, 4), (3, 4)}
     nominate(db, 4, [1, 2, 3])
-    assert candidates.pending_count(db) == 0, "looked for again, nothing comes of it"
+    assert candidates.count_pending(db) == 0, "looked for again, nothing comes of it"
 
 
 def test_forgotten_story_suppresses_nothing(db: sqlite3.Connection) -> None:
@@ -186,7 +186,7 @@ def test_verdict_outlives_the_text_of_its_pair(db: sqlite3.Connection) -> None:
     give_verdict(db, {(1, 2)}, Verdict.REPOST)
     commit(db, Skipped(Story(2, HINDI), Skip.EMPTY))
     assert statuses(db) == {(1, 2): "withdrawn"}
-    [counted] = verdicts.verdict_counts(db)
+    [counted] = verdicts.count_verdicts(db)
     assert (counted["judged"], counted["repost"]) == (1, 1), "a verdict counts even after the text is gone"
     add_copies(db, 2)
     assert statuses(db) == {(1, 2): "repost"}

@@ -169,7 +169,7 @@ def test_undecided_stories_of_an_author_are_hidden_until_they_are_shown(
         assert [(row["note"], row["moderator"], row["shown_by"]) for row in authors.list_hidings(db, author)] == [
             said
         ] * 2
-        log = [event for event in verdicts.events_since(db) if "author" in event]
+        log = [event for event in verdicts.list_events_since(db) if "author" in event]
         assert [(event["event"], event["by"], event["author"], event["note"]) for event in log] == 2 * [
             ("hide", "Asha", author, "कारण"),
             ("show", "Ravi", author, ""),
@@ -179,7 +179,7 @@ def test_undecided_stories_of_an_author_are_hidden_until_they_are_shown(
 def hidden(db: sqlite3.Connection) -> set[int]:
     """The stories that an export and a service call hidden."""
     listed = {row["story_id"] for row in similarities.select(db) if row["hidden"]}
-    shown = {n for n in range(1, STORIES + 1) if (found := similarities.of_story(db, n)) and found.is_hidden}
+    shown = {n for n in range(1, STORIES + 1) if (found := similarities.read_similarity(db, n)) and found.is_hidden}
     assert listed == shown & {row["story_id"] for row in similarities.select(db)}
     return shown
 

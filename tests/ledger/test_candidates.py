@@ -26,7 +26,7 @@ def nominate(db: sqlite3.Connection, story_id: int, ids: list[int], most: int = 
 
 
 def waiting(db: sqlite3.Connection) -> list[tuple[int, int]]:
-    return [(pair.a.id, pair.b.id) for pair in candidates.pending(db, BEFORE_ALL, 99)]
+    return [(pair.a.id, pair.b.id) for pair in candidates.list_pending(db, BEFORE_ALL, 99)]
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def commit(db: sqlite3.Connection, *signatures: bytes | None, first: int = 0) ->
 def test_near_miss_is_recorded_until_a_story_changes(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, LESS)
     verify_pending(db)
-    assert (candidates.pending_count(db), verification.count_near_misses(db)) == (0, 1)
+    assert (candidates.count_pending(db), verification.count_near_misses(db)) == (0, 1)
     [near_miss] = verification.list_verified_pairs(db, 0, 2**62)
     assert near_miss.kind is None and 0.2 < (near_miss.signals.jaccard or 0) < 0.3
     commit(db, ALIKE, first=1)
@@ -57,7 +57,7 @@ def test_near_miss_is_recorded_until_a_story_changes(db: sqlite3.Connection) -> 
 def test_pair_with_too_little_in_common_is_not_recorded(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, bytes(8) + b"\x01" * 56, None)
     verify_pending(db)
-    assert (candidates.pending_count(db), verification.count_near_misses(db)) == (0, 0)
+    assert (candidates.count_pending(db), verification.count_near_misses(db)) == (0, 0)
     assert list(flags.select(db)) == []
 
 
@@ -72,7 +72,7 @@ def test_near_misses_are_verified_again_and_flags_are_not(db: sqlite3.Connection
 
 def test_a_pair_is_not_dropped_by_what_was_common_when_it_was_read(db: sqlite3.Connection) -> None:
     commit(db, ALIKE, ALIKE)
-    [pair], revision = candidates.pending(db, BEFORE_ALL, 9), passages.common_revision(db)
+    [pair], revision = candidates.list_pending(db, BEFORE_ALL, 9), passages.read_common_revision(db)
     passages.note_common_change(db)
     verification.record(db, [(pair, None)], "v", revision)
     assert waiting(db) == [(0, 1)]
@@ -89,13 +89,13 @@ def test_estimated_flag_is_verified_again_and_may_be_withdrawn(db: sqlite3.Conne
     verify_pending(db)
     assert [row["estimated"] for row in flags.select(db)] == [1]
     nominate(db, 0, [1])
-    [pair] = candidates.pending(db, BEFORE_ALL, 9)
+    [pair] = candidates.list_pending(db, BEFORE_ALL, 9)
     verification.record(db, [(pair, None)], "v")
     assert list(flags.select(db)) == [] == waiting(db)
 
 
 def due(db: sqlite3.Connection) -> list[candidates.CrowdedStory]:
-    return candidates.due_for_selection(db, 0, 99)
+    return candidates.list_due_for_selection(db, 0, 99)
 
 
 def test_matches_are_selected_again_when_a_better_one_comes_or_one_leaves(db: sqlite3.Connection) -> None:
@@ -133,7 +133,7 @@ def test_a_pair_with_too_little_in_common_keeps_its_place_among_many(db: sqlite3
     with transaction(db):
         candidates.nominate(db, candidates.Matches(2, [0], 1, left_out=1))
     verify_pending(db)
-    assert (candidates.pending_count(db), verification.count_near_misses(db)) == (0, 0)
+    assert (candidates.count_pending(db), verification.count_near_misses(db)) == (0, 0)
     assert list(verification.list_verified_pairs(db, 0, 2**62)) == []
     stories.forget(db, 0)
     assert [story.side.id for story in due(db)] == [2], "another match takes its place"
@@ -153,7 +153,7 @@ def test_matches_are_selected_again_if_one_of_them_changes_in_the_same_batch(db:
 def test_pending_candidates_are_read_in_pages(db: sqlite3.Connection) -> None:
     commit(db, *[ALIKE] * 6)
     pages, after = [], BEFORE_ALL
-    while page := candidates.pending(db, after, 4):
+    while page := candidates.list_pending(db, after, 4):
         pages += [(pair.a.id, pair.b.id) for pair in page]
         after = pages[-1]
     assert pages == [(a, b) for a in range(6) for b in range(a + 1, 6)]
@@ -215,7 +215,7 @@ def test_nomination_and_cluster_cost_is_independent_of_all_flags(db: sqlite3.Con
 
         db.set_progress_handler(count, 100)
         nominate(db, 0, [1, 2])
-        assert clusters.around(db, 0) is not None
+        assert clusters.find_around(db, 0) is not None
         db.set_progress_handler(None, 0)
         verify_pending(db)
         return taken

@@ -92,14 +92,14 @@ class AnyOperations(ChangingLedger):
         cursor = self.db.cursor()
         cursor.row_factory = sqlite3.Row
         for row in cursor.execute("SELECT * FROM cases").fetchall():
-            counted = cases.flags_of(self.db, row["case_id"])
+            counted = cases.list_flags(self.db, row["case_id"])
             query = "SELECT a, b, status, kind FROM flags WHERE flag_id IN (SELECT value FROM json_each(?))"
             facts = self.db.execute(query, (json.dumps(counted),)).fetchall()
             assert (row["flags"], row["open_flags"]) == (len(facts), sum(status == "open" for *_, status, _ in facts))
             assert row["stories"] == len({story for a, b, *_ in facts for story in (a, b)})
             assert {f",{kind}," for *_, kind in facts} == {f",{kind}," for kind in row["kinds"].strip(",").split(",")}
-            assert cases.of_story(self.db, row["lead"]) == row["case_id"]
-            assert clusters.of_case(self.db, row["case_id"]) == clusters.around(self.db, row["lead"])
+            assert cases.find_case(self.db, row["lead"]) == row["case_id"]
+            assert clusters.find_of_case(self.db, row["case_id"]) == clusters.find_around(self.db, row["lead"])
 
 
 TestAnyOperations = AnyOperations.TestCase
@@ -172,7 +172,7 @@ def test_no_two_moderators_hold_one_case(steps: list[tuple[str, int, str]]) -> N
                     assert (lease.moderator, lease.until) == held[n]
             want = {case: lease for case, lease in held.items() if lease[1] > now}
             assert {
-                n: (lease.moderator, lease.until) for n, lease in cases.leases_held(db, range(1, 4)).items()
+                n: (lease.moderator, lease.until) for n, lease in cases.read_held_leases(db, range(1, 4)).items()
             } == want
     db.close()
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.merkle import compute_root, hash_leaf
 from neardup.ledger import connect, first_seen, stories, transaction
-from neardup.ledger.first_seen import Entry, History, TreeHead, entry_bytes
+from neardup.ledger.first_seen import Entry, History, TreeHead, encode_entry
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
 
@@ -49,25 +49,25 @@ def test_the_log_only_grows(history: list[list[Seen]]) -> None:
                     known = {key: entry for key, entry in known.items() if key[0] != story_id}
                 elif (story_id, text) not in known:
                     known[story_id, text] = Entry(len(leaves), story_id, now, digest(story_id, text))
-                    leaves.append(hash_leaf(entry_bytes(story_id, now, digest(story_id, text))))
+                    leaves.append(hash_leaf(encode_entry(story_id, now, digest(story_id, text))))
             see(db, batch, now)
-            heads.append(first_seen.head(db))
+            heads.append(first_seen.compute_head(db))
             assert heads[-1] == TreeHead(len(leaves), compute_root(leaves)), f"the head after batch {now}"
             for story_id in range(1, 7):
                 expected = sorted(entry for (owner, _), entry in known.items() if owner == story_id)
-                assert first_seen.entries_of(db, story_id) == expected, f"the entries of story {story_id}"
+                assert first_seen.list_entries(db, story_id) == expected, f"the entries of story {story_id}"
         for head in heads:
-            assert first_seen.head(db, head.size) == head, f"the head of {head.size} entries changed"
+            assert first_seen.compute_head(db, head.size) == head, f"the head of {head.size} entries changed"
 
 
 def test_an_edit_that_is_undone_keeps_its_time_and_a_forgotten_story_leaves_no_trace_of_itself() -> None:
     with closing(ledger_in_memory()) as db:
         for text in (1, 2, 1):
             commit(db, fingerprinted(7, text, text_sha256=digest(7, text)))
-        assert [entry.text_sha256 for entry in first_seen.entries_of(db, 7)] == [digest(7, 1), digest(7, 2)]
-        before = first_seen.head(db)
+        assert [entry.text_sha256 for entry in first_seen.list_entries(db, 7)] == [digest(7, 1), digest(7, 2)]
+        before = first_seen.compute_head(db)
         stories.forget(db, 7)
-        assert first_seen.entries_of(db, 7) == [] and first_seen.head(db) == before
+        assert first_seen.list_entries(db, 7) == [] and first_seen.compute_head(db) == before
         kept = {value for row in db.execute("SELECT story_id, hash FROM first_seen") for value in row}
         assert not kept & {7, digest(7, 1), digest(7, 2)}, "the log still names the story or its texts"
 

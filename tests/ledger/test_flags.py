@@ -153,9 +153,9 @@ def test_cluster_of_a_story_is_one_of_all_clusters(rows: list[Flag], story: int)
     db = ledger(rows, {})
     joining = [flag for flag in rows if joins(flag)]
     all_of_them = clusters_of([(flag.a, flag.b, flag.similarity) for flag in joining], {})
-    assert clusters.of_flags(db) == all_of_them
+    assert clusters.find_all(db) == all_of_them
     expected = next((flag for flag in all_of_them if story in flag.stories), None)
-    found, edges = clusters.around(db, story) or (None, [])
+    found, edges = clusters.find_around(db, story) or (None, [])
     assert found == expected
     assert sorted(edges) == sorted(
         (flag.a, flag.b, flag.similarity) for flag in joining if expected and flag.a in expected.stories

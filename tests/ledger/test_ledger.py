@@ -43,17 +43,17 @@ def db(tmp_path: Path) -> sqlite3.Connection:
 def test_failed_batch_leaves_no_trace(db: sqlite3.Connection) -> None:
     with pytest.raises(TypeError):
         commit(db, fingerprinted(1, 1), pairs={(1, object())})  # type: ignore[arg-type]
-    assert stories.stored_versions(db, [1]).get(1) is None
-    assert outbox.last_seq(db) == 0
+    assert stories.read_stored_versions(db, [1]).get(1) is None
+    assert outbox.read_last_seq(db) == 0
 
 
 def test_removed_text_removes_its_fingerprint(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1))
     commit(db, Skipped(Story(1, HINDI), Skip.MISSING))
-    assert stories.stored_versions(db, [1]).get(1) is not None, "a missing object says nothing of the text"
+    assert stories.read_stored_versions(db, [1]).get(1) is not None, "a missing object says nothing of the text"
     commit(db, Skipped(Story(1, HINDI), Skip.EMPTY))
-    assert stories.stored_versions(db, [1]).get(1) is None
-    assert outbox.changes_after(db, 1, 9)[-1].new is None
+    assert stories.read_stored_versions(db, [1]).get(1) is None
+    assert outbox.list_changes(db, 1, 9)[-1].new is None
 
 
 def test_metadata_of_unchanged_story_is_updated(db: sqlite3.Connection) -> None:
@@ -61,7 +61,7 @@ def test_metadata_of_unchanged_story_is_updated(db: sqlite3.Connection) -> None:
     commit(db, Skipped(Story(1, HINDI, title="new", updated_at=2), Skip.UNCHANGED, '"f"'))
     row = stories.describe(db, [1])[1]
     assert (row["title"], row["updated_at"], row["etag"]) == ("new", 2, '"f"')
-    assert outbox.last_seq(db) == 1, "nothing changes for the index"
+    assert outbox.read_last_seq(db) == 1, "nothing changes for the index"
 
 
 def test_edit_withdraws_flags_until_they_are_verified_again(db: sqlite3.Connection) -> None:
@@ -79,16 +79,16 @@ def test_edit_withdraws_flags_until_they_are_verified_again(db: sqlite3.Connecti
 
 def test_assessment_of_an_old_text_is_dropped(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1), fingerprinted(2, 1), pairs={(1, 2)})
-    assessed = [(pair, assess(pair, None, None, Thresholds())) for pair in candidates.pending(db, BEFORE_ALL, 9)]
+    assessed = [(pair, assess(pair, None, None, Thresholds())) for pair in candidates.list_pending(db, BEFORE_ALL, 9)]
     commit(db, fingerprinted(2, 0xFFFFFF), pairs={(1, 2)})  # edited while the verifier was at work
     assert not verification.record(db, assessed, "v")
-    assert candidates.pending_count(db) == 1, "the pair waits to be judged by its new text"
+    assert candidates.count_pending(db) == 1, "the pair waits to be judged by its new text"
 
 
 def test_pair_with_a_removed_story_is_not_nominated(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1))
     commit(db, Skipped(Story(1, HINDI), Skip.EMPTY), fingerprinted(2, 1), pairs={(1, 2)})
-    assert candidates.pending_count(db) == 0
+    assert candidates.count_pending(db) == 0
 
 
 def test_forgetting_a_story_removes_all_its_records(db: sqlite3.Connection) -> None:
@@ -98,8 +98,8 @@ def test_forgetting_a_story_removes_all_its_records(db: sqlite3.Connection) -> N
     assert all(stories.forget(db, n).known for n in (2, 3))
     assert not stories.forget(db, 99).known
     assert db.execute("SELECT count(*) FROM flags").fetchone() == (0,)
-    assert dead_letters.counts(db) == {}
-    assert set(stories.fingerprints(db, [1, 2])) == {1}
+    assert dead_letters.count_by_reason(db) == {}
+    assert set(stories.read_fingerprints(db, [1, 2])) == {1}
 
 
 def test_dead_letter_counts_attempts_until_recovery(db: sqlite3.Connection) -> None:
@@ -111,27 +111,27 @@ def test_dead_letter_counts_attempts_until_recovery(db: sqlite3.Connection) -> N
         )
     assert db.execute("SELECT attempts FROM dead_letters ORDER BY key").fetchall() == [(2,), (2,)]
     commit(db, fingerprinted(3, 3))
-    assert dead_letters.counts(db) == {"bad_id": 1}
+    assert dead_letters.count_by_reason(db) == {"bad_id": 1}
 
 
 def test_only_successful_runs_advance_the_watermark(db: sqlite3.Connection) -> None:
     for status, mark, expected in (("failed", 50, None), ("done", 100, 100), ("done", 70, 100), ("stopped", 900, 100)):
         runs.finish(db, runs.begin(db, "daily"), status, counts={}, watermark=mark)
-        assert runs.watermark(db) == expected, status
+        assert runs.read_watermark(db) == expected, status
 
 
 def test_daily_run_keeps_checkpoint_of_backfill(db: sqlite3.Connection) -> None:
     runs.put_checkpoint(db, Checkpoint("query", 7))
     runs.finish(db, runs.begin(db, "daily"), "done", counts={})
-    assert runs.checkpoint(db) == Checkpoint("query", 7)
+    assert runs.read_checkpoint(db) == Checkpoint("query", 7)
     runs.finish(db, runs.begin(db, "backfill"), "done", counts={})
-    assert runs.checkpoint(db) is None
+    assert runs.read_checkpoint(db) is None
 
 
 def test_run_that_never_ended_is_marked_as_crashed(db: sqlite3.Connection) -> None:
     runs.begin(db, "backfill")
     runs.begin(db, "daily")
-    assert [run["status"] for run in runs.latest(db, 2)] == ["running", "crashed"]
+    assert [run["status"] for run in runs.list_latest(db, 2)] == ["running", "crashed"]
 
 
 def test_refused_pipeline_command_names_the_holder(tmp_path: Path) -> None:
@@ -143,14 +143,14 @@ def test_refused_pipeline_command_names_the_holder(tmp_path: Path) -> None:
     ):
         pass
     assert caught.value.exit_code == 75
-    assert lock.holder(path) is None
+    assert lock.read_holder(path) is None
 
 
 def test_half_written_lock_names_another_command(tmp_path: Path) -> None:
     with lock.only_one(tmp_path / "l.db", "backfill"):
         [path] = tmp_path.glob("l.db?*lock*")
         path.write_text('{"command": "back')
-        assert lock.holder(tmp_path / "l.db") == {"command": "another command"}
+        assert lock.read_holder(tmp_path / "l.db") == {"command": "another command"}
 
 
 def test_ledger_can_be_read_while_a_batch_is_written(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_ledger_can_be_read_while_a_batch_is_written(tmp_path: Path) -> None:
     commit(db, fingerprinted(1, 1))
     db.execute("BEGIN IMMEDIATE")
     db.execute("DELETE FROM stories")
-    assert stories.stored_versions(read(tmp_path / "ledger.db"), [1]).get(1) is not None
+    assert stories.read_stored_versions(read(tmp_path / "ledger.db"), [1]).get(1) is not None
 
 
 def test_ledger_of_newer_schema_is_refused(tmp_path: Path) -> None:
@@ -194,8 +194,8 @@ def test_ledger_of_trial_version_is_refused(tmp_path: Path, schema: int) -> None
 
 def test_reading_many_known_stories_equals_reading_each(db: sqlite3.Connection) -> None:
     commit(db, *(fingerprinted(n, n, language) for n, language in enumerate(LANGUAGES)))
-    one_by_one = {n: stories.stored_versions(db, [n]).get(n) for n in range(len(LANGUAGES))}
-    assert stories.stored_versions(db, [*range(len(LANGUAGES)), 99]) == one_by_one
+    one_by_one = {n: stories.read_stored_versions(db, [n]).get(n) for n in range(len(LANGUAGES))}
+    assert stories.read_stored_versions(db, [*range(len(LANGUAGES)), 99]) == one_by_one
 
 
 def test_unchanged_metadata_is_not_written(db: sqlite3.Connection) -> None:

@@ -22,7 +22,7 @@ def test_a_command_waits_for_the_upkeep_of_submissions_and_for_nothing_else(tmp_
     timer = threading.Timer(2 * lock.INSTANT_SECONDS, release.set)
     timer.start()
     with lock.only_one(ledger, "daily"):
-        holder = lock.holder(ledger)
+        holder = lock.read_holder(ledger)
         assert holder is not None and holder["command"] == "daily"
         with pytest.raises(Transient, match="neardup daily"), lock.only_one(ledger, "sweep"):
             pass

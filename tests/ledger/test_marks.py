@@ -28,7 +28,7 @@ def test_marks_are_those_of_the_last_reading(readings: list[tuple[str, int, Mark
     expected: dict[int, Marks] = {}
     with closing(ledger_in_memory()) as db:
         for number, (event, story_id, found) in enumerate(readings):
-            is_known = bool(stories.stored_versions(db, [story_id]))
+            is_known = bool(stories.read_stored_versions(db, [story_id]))
             if event == "forgotten":
                 stories.forget(db, story_id)
                 db.execute("DELETE FROM forgotten")
@@ -147,7 +147,7 @@ def test_the_selected_stories_are_listed_and_counted(
         for author in authors:
             own = [outcome for outcome in expected if outcome.story.author_id == author.author_id]
             assert author == MarkedAuthor(author.author_id, len(own), reasons_of(own))
-        found = marks.of_stories(db, [int(outcome.story_id) for outcome in listed])
+        found = marks.read_marks(db, [int(outcome.story_id) for outcome in listed])
         assert found == {outcome.story_id: outcome.marks for outcome in listed}
 
 
@@ -179,7 +179,7 @@ def test_a_story_without_a_fingerprint_keeps_what_its_listing_says() -> None:
         commit(db, marked())
         gone = Story(1, HINDI, "pages/1.html", "b", updated_at=2, name="tale")
         commit(db, Skipped(gone, Skip.NOT_TEXT, marks=(Mark(MarkReason.NOT_TEXT, ""),)))
-        assert not stories.stored_versions(db, [1])
+        assert not stories.read_stored_versions(db, [1])
         [found] = marks.list_stories(db, MarkFilter())
         assert (found.story_id, found.title, found.author_id) == ("tale", "pages/1.html", "b")
         assert found.marks == (Mark(MarkReason.NOT_TEXT, ""),)

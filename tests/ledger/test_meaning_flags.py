@@ -86,7 +86,7 @@ def test_a_verdict_takes_a_pair_out_of_the_queue_and_an_undo_brings_it_back(db: 
     assert queue(db, Selection(statuses=("plagiarism",))) == [(1, 2)]
     with pytest.raises(Conflict, match="another moderator"):
         meaning_flags.decide(db, 1, 2, Verdict.NOT_SIMILAR, "", "ravi", 0)
-    verdicts.undo(db, decision, "asha", verdicts.state(db, verdicts.flags_of(db, decision)))
+    verdicts.undo(db, decision, "asha", verdicts.state(db, verdicts.list_flags(db, decision)))
     assert queue(db) == [(1, 2)]
     with pytest.raises(Conflict, match="another moderator"):
         meaning_flags.decide(db, 1, 2, Verdict.NOT_SIMILAR, "", "ravi", 1)
@@ -110,7 +110,7 @@ def test_precision_counts_by_kind_and_bands_of_the_margin(db: sqlite3.Connection
     for pair in ((1, 2), (1, 4), (1, 3)):
         meaning_flags.decide(db, *pair, Verdict.PLAGIARISM, "", "asha", 0)
     meaning_flags.decide(db, 2, 3, Verdict.NOT_SIMILAR, "", "asha", 0)
-    rows = [tuple(row) for row in meaning_flags.precision(db, 0.1)]
+    rows = [tuple(row) for row in meaning_flags.count_verdicts(db, 0.1)]
     assert rows == [
         (TRANSLATED, pytest.approx(0.4), 2, 2),
         (TRANSLATED, pytest.approx(0.3), 1, 0),

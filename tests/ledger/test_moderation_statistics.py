@@ -130,7 +130,7 @@ def opened_of(since: int, case_of: dict[tuple[int, int], int]) -> Counter[tuple[
 
 @given(st.lists(st.integers(0, 50), max_size=30))
 def test_waiting_times_are_quantiles(lengths: list[int]) -> None:
-    found = moderation_statistics.waiting_times(lengths)
+    found = moderation_statistics.measure_waiting(lengths)
     if not lengths:
         assert found is None
         return
@@ -147,7 +147,7 @@ def test_open_and_recent_flags(statuses: list[str], since_day: int) -> None:
             db.execute("UPDATE flags SET status = ? WHERE a = ? AND b = ?", (status, *pair))
         cases.refresh(db)
         waits = [n * DAY_MS for n, status in enumerate(statuses, 1) if status == "open"]
-        oldest = moderation_statistics.oldest_open(db)
+        oldest = moderation_statistics.find_oldest_open(db)
         assert (oldest and oldest[1]) == (waits[0] if waits else None)
         open_cases = case_queue.select_ids(db, CaseSelection(), limit=9, offset=0)
         assert oldest is None or oldest[0] in open_cases

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
 from neardup.ledger import connect, outbox, versions
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 from neardup.records import BandedFingerprint, Change, Outcome, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory, stories_as_changes
@@ -49,18 +49,18 @@ def test_replaying_changes_from_any_point_yields_the_stories(
     for batch in batches:
         commit(db, *batch)
         counted = Counter(row[0] for row in db.execute("SELECT language FROM described"))
-        assert stories_by_language(db) == counted
-        moments[outbox.last_seq(db)] = {
+        assert count_by_language(db) == counted
+        moments[outbox.read_last_seq(db)] = {
             change.story_id: without_signature(change.new) for change in stories_as_changes(db) if change.new
         }
         outbox.prune_changes(db, keep)
-    last = outbox.last_seq(db)
+    last = outbox.read_last_seq(db)
     for seq, bands in moments.items():
-        if seq + 1 < outbox.oldest_seq(db):
+        if seq + 1 < outbox.read_oldest_seq(db):
             continue
         read: list[Change] = []
         while (applied := read[-1].seq if read else seq) < last:
-            read += outbox.changes_after(db, applied, page)
+            read += outbox.list_changes(db, applied, page)
         assert [change.seq for change in read] == list(range(seq + 1, last + 1))
         assert in_bands(bands, read) == moments[last]
     db.close()
@@ -71,7 +71,7 @@ def test_change_carries_number_and_signature_of_its_version(batches: list[list[O
     db = ledger_in_memory()
     for batch in batches:
         commit(db, *batch)
-    read = {change.number: change for change in outbox.changes_after(db, 0, 99)}
+    read = {change.number: change for change in outbox.list_changes(db, 0, 99)}
     for held in stories_as_changes(db):
         assert (read[held.number].story_id, read[held.number].new) == (held.story_id, held.new)
     db.close()
@@ -86,19 +86,19 @@ def test_pruning_removes_the_oldest_changes(db: sqlite3.Connection) -> None:
     for n in range(10):
         commit(db, fingerprinted(n, n))
     outbox.prune_changes(db, 3)
-    assert outbox.oldest_seq(db) == 8
+    assert outbox.read_oldest_seq(db) == 8
     outbox.prune_changes(db, 0)
-    assert (outbox.oldest_seq(db), outbox.last_seq(db)) == (11, 10)
+    assert (outbox.read_oldest_seq(db), outbox.read_last_seq(db)) == (11, 10)
 
 
 def test_version_numbers_are_never_reused(db: sqlite3.Connection) -> None:
     given = []
     for text in (1, 2, 3):
         commit(db, fingerprinted(7, text))
-        given.append(outbox.changes_after(db, 0, 99)[-1].number)
+        given.append(outbox.list_changes(db, 0, 99)[-1].number)
     commit(db, Skipped(Story(7, HINDI), Skip.EMPTY), fingerprinted(8, 8))
-    given.append(outbox.changes_after(db, 0, 99)[-1].number)
+    given.append(outbox.list_changes(db, 0, 99)[-1].number)
     assert given == sorted(set(given)), "an index holds numbers of what was edited or removed"
-    assert len(versions.existing_fingerprints(db, (), given[:3])) == 0, "which must mean nothing"
-    for found in (versions.existing_fingerprints(db, [8], []), versions.existing_fingerprints(db, [], given)):
+    assert len(versions.read_existing_fingerprints(db, (), given[:3])) == 0, "which must mean nothing"
+    for found in (versions.read_existing_fingerprints(db, [8], []), versions.read_existing_fingerprints(db, [], given)):
         assert found.numbers.tolist() == given[3:]

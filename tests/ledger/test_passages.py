@@ -50,17 +50,17 @@ def test_outbox_holds_the_stories_after_the_last_segment(steps: list[tuple[int, 
                 case _:
                     stories.forget(db, story_id)
         numbers = numbers_of(db)
-        assert [number for number, _ in passages.hashes_after(db, 0, 99)] == numbers
-        assert np.flatnonzero(versions.live_numbers(db)).tolist() == numbers
+        assert [number for number, _ in passages.list_hashes(db, 0, 99)] == numbers
+        assert np.flatnonzero(versions.mask_live_numbers(db)).tolist() == numbers
         assert passages.count_unflushed(db) == len(numbers)
         passages.prune_hashes(db, last)
-        assert [number for number, _ in passages.hashes_after(db, 0, 99)] == [n for n in numbers if n > last]
+        assert [number for number, _ in passages.list_hashes(db, 0, 99)] == [n for n in numbers if n > last]
 
 
 def test_outbox_returns_the_hashes_page_by_page(db: sqlite3.Connection) -> None:
     commit(db, *(with_hashes(n, n, n, 10 * n) for n in range(1, 6)))
     pages, number = [], 0
-    while page := passages.hashes_after(db, number, 2):
+    while page := passages.list_hashes(db, number, 2):
         pages.append([np.frombuffer(data, "<u4").tolist() for _, data in page])
         number = page[-1][0]
     assert pages == [[[1, 10], [2, 20]], [[3, 30], [4, 40]], [[5, 50]]]
@@ -75,13 +75,13 @@ def test_missing_stories_are_those_of_no_segment_and_not_in_the_outbox(
         for text, (story_id, step) in enumerate(steps, 1):
             outcome = fingerprinted(story_id, text) if step == "write" else Skipped(Story(story_id, HINDI), Skip.EMPTY)
             commit(db, outcome)
-        in_outbox = {number for number, _ in passages.hashes_after(db, 0, 99)}
+        in_outbox = {number for number, _ in passages.list_hashes(db, 0, 99)}
         db.execute("DELETE FROM passage_hashes WHERE number % 2")
         lacking = sorted(number for number in in_outbox if number % 2 and (number, number) not in held)
-        found = [story for gap in passages.gaps(db, held) for story in passages.next_missing(db, *gap, 99)]
+        found = [story for gap in passages.find_gaps(db, held) for story in passages.list_next_missing(db, *gap, 99)]
         assert [story.number for story in found] == lacking
         assert passages.count_missing(db, held) == len(lacking)
-        known = stories.stored_versions(db, [story.story.id for story in found])
+        known = stories.read_stored_versions(db, [story.story.id for story in found])
         assert {story.story.id: story.text_hash for story in found} == {
             n: story.text_hash for n, story in known.items()
         }
@@ -90,7 +90,7 @@ def test_missing_stories_are_those_of_no_segment_and_not_in_the_outbox(
 def test_a_missing_story_has_what_a_reader_needs(db: sqlite3.Connection) -> None:
     commit(db, replace(fingerprinted(7, 1), story=Story(7, TAMIL, "a/7.html")))
     db.execute("DELETE FROM passage_hashes")
-    [missing] = passages.next_missing(db, 1, 1, 9)
+    [missing] = passages.list_next_missing(db, 1, 1, 9)
     assert missing.story == Story(7, TAMIL, "a/7.html")
 
 
@@ -99,8 +99,8 @@ def test_common_passages_keep_the_largest_count_and_the_first_example(db: sqlite
     passages.record_common(db, [CommonPassage(HINDI, 9, 51, None, 1), CommonPassage(HINDI, 2**32 - 1, 60, 2, 1)])
     passages.record_common(db, [CommonPassage(HINDI, 9, 40, 1, 1), CommonPassage(TAMIL, 3, 52, None, 1)])
     passages.record_common(db, [CommonPassage(HINDI, 9, 100, 2, 1)])
-    assert passages.common_of_language(db, HINDI).tolist() == [9, 2**32 - 1]
-    assert passages.common_of_language(db, HINDI).dtype == np.uint32
+    assert passages.read_common(db, HINDI).tolist() == [9, 2**32 - 1]
+    assert passages.read_common(db, HINDI).dtype == np.uint32
     assert passages.count_common(db) == {HINDI: 2, TAMIL: 1}
     rows = [(row["language"], row["hash"], row["holders"], row["example"]) for row in passages.list_common(db, 2)]
     assert rows == [(HINDI, 9, 100, 1), (HINDI, 2**32 - 1, 60, 2)]
@@ -118,4 +118,4 @@ def test_example_of_a_common_passage_leaves_with_its_text(db: sqlite3.Connection
         case _:
             remove_all(db, "v2", "")
     assert [row["example"] for row in passages.list_common(db, 9)] == ([] if leave == "restart" else [None])
-    assert len(passages.hashes_after(db, 0, 9)) == (leave == "edit")
+    assert len(passages.list_hashes(db, 0, 9)) == (leave == "edit")

@@ -24,7 +24,7 @@ verdict_pairs = st.tuples(st.sampled_from(DECIDING[:3]), st.sampled_from(DECIDIN
 
 @given(st.lists(verdict_pairs, max_size=30))
 def test_kappa_follows_its_definition(judged: list[tuple[Verdict, Verdict]]) -> None:
-    found = second_reviews.kappa(Counter(judged))
+    found = second_reviews.compute_kappa(Counter(judged))
     n = len(judged)
     agreeing = sum(first == second for first, second in judged)
     chance = sum(first == other for first, _ in judged for _, other in judged)  # of all n * n draws of two cases
@@ -38,7 +38,7 @@ def test_kappa_follows_its_definition(judged: list[tuple[Verdict, Verdict]]) -> 
 
 def test_kappa_of_the_standard_example() -> None:
     yes, no = Verdict.PLAGIARISM, Verdict.NOT_SIMILAR
-    found = second_reviews.kappa({(yes, yes): 20, (yes, no): 5, (no, yes): 10, (no, no): 15})
+    found = second_reviews.compute_kappa({(yes, yes): 20, (yes, no): 5, (no, yes): 10, (no, no): 15})
     assert found == pytest.approx(0.4), "50 grants, of which two readers agree on 35"
 
 
@@ -70,10 +70,10 @@ def test_share_of_the_decided_cases_waits_for_others() -> None:
 def test_cases_on_which_two_differ_are_open_for_a_third(second: list[Verdict]) -> None:
     with closing(decided(4)) as db:
         for case_id, verdict in zip((1, 3, 5, 7), second, strict=True):
-            seen = verdicts.state(db, cases.flags_of(db, case_id))
+            seen = verdicts.state(db, cases.list_flags(db, case_id))
             done = second_reviews.record(db, case_id, verdict, "नोट", "Ravi", seen)
             assert (done is None) == (verdict == Verdict.PLAGIARISM)
-            now = verdicts.state(db, cases.flags_of(db, case_id))
+            now = verdicts.state(db, cases.list_flags(db, case_id))
             with pytest.raises(Conflict):
                 second_reviews.record(db, case_id, verdict, "", "Binu", now)
         cases.refresh(db)

@@ -49,7 +49,7 @@ def test_only_a_clear_drop_is_lower_than_the_month_before(lost: str | None) -> N
     for n in range(30):
         self_checks.record_recalls(db, Measure.CANARY, NOW - (30 - n) * DAY_MS, night(rng))
     self_checks.record_recalls(db, Measure.CANARY, NOW, night(rng, lost))
-    measured = self_checks.latest_recalls(db, Measure.CANARY)
+    measured = self_checks.read_latest_recalls(db, Measure.CANARY)
     assert measured is not None
     lower = {(measure.recall.language, measure.recall.subject) for measure in measured[1] if measure.is_lower}
     if lost is None:
@@ -65,11 +65,11 @@ def test_older_measurements_and_other_measures_are_left_out() -> None:
         db, Measure.CANARY, NOW - MONTH_MS - 1, [Recall(HINDI, ALL, 20_000, 20_000, 20_000, 20_000)]
     )
     self_checks.record_recalls(db, Measure.CANARY, NOW, few)
-    measured = self_checks.latest_recalls(db, Measure.CANARY)
+    measured = self_checks.read_latest_recalls(db, Measure.CANARY)
     assert measured is not None
     [only] = measured[1]
     assert (only.recall, only.month.low, only.month.high) == (few[0], 0, 1)
-    assert self_checks.latest_recalls(db, Measure.AUDIT) is None
+    assert self_checks.read_latest_recalls(db, Measure.AUDIT) is None
     self_checks.record_recalls(db, Measure.CANARY, NOW + KEPT_MS, few)
     assert db.execute("SELECT count(*) FROM recalls").fetchone() == (2,), "old measurements are not dropped"
 

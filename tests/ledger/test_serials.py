@@ -61,7 +61,7 @@ class Platform:
         cases.refresh(self.db)
 
     def _verify(self) -> None:
-        pending = candidates.pending(self.db, BEFORE_ALL, 100)
+        pending = candidates.list_pending(self.db, BEFORE_ALL, 100)
         verification.record(self.db, [(pair, self._assess(pair)) for pair in pending], "v")
 
     def _assess(self, pair: Candidate) -> Assessment | None:
@@ -175,7 +175,7 @@ def test_an_authors_own_serial_is_no_copy(platform: Platform) -> None:
 def test_a_verdict_outlives_a_new_alignment(platform: Platform) -> None:
     platform.share(DRIPPED)
     platform.settle()
-    chosen = flags.of_pair(platform.db, 2, 12)
+    chosen = flags.read_pair(platform.db, 2, 12)
     assert chosen is not None
     ids = [chosen["flag_id"]]
     verdicts.decide(platform.db, ids, Verdict.PLAGIARISM, "", "Asha", verdicts.state(platform.db, ids))

@@ -70,7 +70,7 @@ class AnyOperations(ChangingLedger):
 
     @rule(pair=pairs)
     def flag_without_texts(self, pair: tuple[int, int]) -> None:
-        if len(stories.stored_versions(self.db, pair)) == 2:
+        if len(stories.read_stored_versions(self.db, pair)) == 2:
             flag_spans(self.db, *pair)
 
     @invariant()
@@ -86,7 +86,7 @@ class AnyOperations(ChangingLedger):
     @invariant()
     def similarity_of_a_story_lists_its_sources_by_share(self) -> None:
         for story in range(1, STORIES + 1):
-            found = similarities.of_story(self.db, story)
+            found = similarities.read_similarity(self.db, story)
             if found is None:
                 continue
             want = copied_from(self.db, story)

@@ -30,7 +30,7 @@ def test_unpacking_returns_the_original_text(etag: str | None, author: str | Non
     story = Story(1, HINDI, author_id=author, title=author)
     commit(db, Fingerprinted(story, fingerprint_of(bytes(16)), etag))
     row = stories.describe(db, [1])[1]
-    known = stories.stored_versions(db, [1]).get(1)
+    known = stories.read_stored_versions(db, [1]).get(1)
     assert known is not None and known.etag == row["etag"] == etag
     assert row["author_id"] == author
     assert row["title"] == ("1" if author is None else author)

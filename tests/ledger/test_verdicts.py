@@ -16,7 +16,7 @@ from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PARTIAL
 from neardup.errors import Conflict
 from neardup.ledger import connect, flags, stories, transaction, verdicts
-from neardup.records import DECIDING, Verdict, rfc3339
+from neardup.records import DECIDING, Verdict, format_time
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 
@@ -41,7 +41,7 @@ def judge(db: sqlite3.Connection, flag_ids: set[int], verdict: Verdict, who: str
 
 
 def undo(db: sqlite3.Connection, decision: int, who: str = "Asha") -> None:
-    verdicts.undo(db, decision, who, verdicts.state(db, verdicts.flags_of(db, decision)))
+    verdicts.undo(db, decision, who, verdicts.state(db, verdicts.list_flags(db, decision)))
 
 
 def statuses(db: sqlite3.Connection) -> dict[int, str]:
@@ -78,7 +78,7 @@ def test_status_is_the_active_verdict_or_open(steps: list[tuple[set[int], Verdic
             want |= dict.fromkeys(judged, verdict.value if verdict in DECIDING else "open")
         assert statuses(db) == want, steps
         counted = Counter(status for status in want.values() if status != "open")
-        rows = verdicts.verdict_counts(db)
+        rows = verdicts.count_verdicts(db)
         assert [row["kind"] for row in rows] == [EXACT] * bool(counted)
         assert {verdict: row[verdict] for row in rows for verdict in DECIDING if row[verdict]} == counted
         assert sum(row["judged"] for row in rows) == counted.total()
@@ -128,9 +128,9 @@ def test_of_concurrent_verdicts_one_succeeds(tmp_path: Path) -> None:
             moderator.start()
         for moderator in moderators:
             moderator.join()
-        winner = verdicts.of_pair(db, 2, 1)[0]["moderator"]
+        winner = verdicts.list_of_pair(db, 2, 1)[0]["moderator"]
         assert min(replies) == "judged" and f"{winner} judged template" in max(replies), replies
-    assert len(verdicts.of_pair(db, 1, 2)) == 10
+    assert len(verdicts.list_of_pair(db, 1, 2)) == 10
 
 
 def test_conflict_names_the_moderator_who_undid() -> None:
@@ -163,14 +163,14 @@ def test_history_of_a_pair_is_newest_first() -> None:
     first = judge(db, {1}, Verdict.PLAGIARISM, note="word by word")
     second = judge(db, {1, 2}, Verdict.REPOST, who="Binu")
     undo(db, second, "Chitra")
-    history = verdicts.of_pair(db, 2, 1)
+    history = verdicts.list_of_pair(db, 2, 1)
     assert [(row["verdict"], row["note"], row["moderator"], row["undone_by"]) for row in history] == [
         ("repost", "", "Binu", "Chitra"),
         ("plagiarism", "word by word", "Asha", None),
     ]
     assert [row["decision"] for row in history] == [second, first]
     assert history[0]["undone_at"] >= history[0]["decided_at"] >= history[1]["decided_at"]
-    assert [row["decision"] for row in verdicts.of_pair(db, 1, 3)] == [second], "one decision, a row a pair"
+    assert [row["decision"] for row in verdicts.list_of_pair(db, 1, 3)] == [second], "one decision, a row a pair"
 
 
 def test_precision_is_by_language_and_decided_kind() -> None:
@@ -181,7 +181,7 @@ def test_precision_is_by_language_and_decided_kind() -> None:
     ids = list(statuses(db))
     judge(db, set(ids[::2]), Verdict.PLAGIARISM)
     judge(db, set(ids[1::2]), Verdict.NOT_SIMILAR)
-    rows = verdicts.verdict_counts(db)
+    rows = verdicts.count_verdicts(db)
     assert [(row["language"], row["kind"]) for row in rows] == [
         (language, kind) for language in sorted(LANGUAGES) for kind in (EXACT, PARTIAL)
     ]
@@ -193,8 +193,8 @@ def test_forgetting_a_story_removes_its_verdicts() -> None:
     copies(db)
     judge(db, {1, 2}, Verdict.PLAGIARISM)
     assert stories.forget(db, 2).known
-    assert verdicts.of_pair(db, 1, 2) == []
-    assert len(verdicts.of_pair(db, 1, 3)) == 1
+    assert verdicts.list_of_pair(db, 1, 2) == []
+    assert len(verdicts.list_of_pair(db, 1, 3)) == 1
 
 
 def test_decision_fails_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,15 +253,15 @@ def test_log_is_what_happened(done: list[tuple[bool, tuple[int, ...]]]) -> None:
         for undoes, flag_ids in done:
             if undoes and standing:
                 decision, pairs = standing.pop()
-                verdicts.undo(db, decision, "Ravi", verdicts.state(db, verdicts.flags_of(db, decision)))
-                expected.append(("undo", rfc3339(next(now)), decision, pairs))
+                verdicts.undo(db, decision, "Ravi", verdicts.state(db, verdicts.list_flags(db, decision)))
+                expected.append(("undo", format_time(next(now)), decision, pairs))
             else:
                 seen = verdicts.state(db, flag_ids)
                 decision = verdicts.decide(db, flag_ids, Verdict.TEMPLATE, "नोट", "Asha", seen)
                 pairs = sorted(PAIRS[n - 1] for n in flag_ids)
                 standing.append((decision, pairs))
-                expected.append(("verdict", rfc3339(next(now)), decision, pairs))
-        log = [json.loads(verdicts.event_as_json(event)) for event in verdicts.events_since(db)]
+                expected.append(("verdict", format_time(next(now)), decision, pairs))
+        log = [json.loads(verdicts.dump_event(event)) for event in verdicts.list_events_since(db)]
         assert [
             (entry["event"], entry["at"], entry["decision"], sorted((pair["a"], pair["b"]) for pair in entry["pairs"]))
             for entry in log
@@ -269,5 +269,5 @@ def test_log_is_what_happened(done: list[tuple[bool, tuple[int, ...]]]) -> None:
         assert all(entry["by"] == {"undo": "Ravi", "verdict": "Asha"}[entry["event"]] for entry in log)
         assert all((entry["verdict"], entry["note"]) == ("template", "नोट") for entry in log)
         for time in range(0, 10_000, 1_000):
-            later = [entry for entry in log if entry["at"] >= (rfc3339(time) or "")]
-            assert list(verdicts.events_since(db, time)) == later, "since is a time, inclusive"
+            later = [entry for entry in log if entry["at"] >= (format_time(time) or "")]
+            assert list(verdicts.list_events_since(db, time)) == later, "since is a time, inclusive"

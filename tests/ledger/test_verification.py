@@ -40,7 +40,7 @@ def pending(db: sqlite3.Connection) -> dict[tuple[int, int], bool]:
 
 
 def verify(db: sqlite3.Connection, kind: Kind | None) -> None:
-    pairs = candidates.pending(db, BEFORE_ALL, 99)
+    pairs = candidates.list_pending(db, BEFORE_ALL, 99)
     verification.record(db, [(pair, Assessment(kind, Signals(40, False, 0.4, 0.4, 0.4))) for pair in pairs], "v")
 
 
@@ -87,7 +87,7 @@ def test_near_miss_remembers_how_it_was_nominated(db: sqlite3.Connection) -> Non
 
 def decide_case(db: sqlite3.Connection, case_id: int, verdict: Verdict) -> int:
     cases.refresh(db)
-    chosen = cases.flags_of(db, case_id)
+    chosen = cases.list_flags(db, case_id)
     return verdicts.decide(db, chosen, verdict, "", "Asha", verdicts.state(db, chosen))
 
 
@@ -97,8 +97,8 @@ def test_verdict_on_a_case_decides_the_sources_of_its_story_and_no_copies_of_it(
     decision = decide_case(db, 5, Verdict.PLAGIARISM)
     statuses = dict(db.execute("SELECT (a, b) = (5, 6), status FROM flags"))
     assert statuses == {0: "plagiarism", 1: "open"}
-    assert len(verdicts.of_decision(db, decision)) == 2
-    verdicts.undo(db, decision, "Binu", verdicts.state(db, verdicts.flags_of(db, decision)))
+    assert len(verdicts.list_of_decision(db, decision)) == 2
+    verdicts.undo(db, decision, "Binu", verdicts.state(db, verdicts.list_flags(db, decision)))
     assert flags.count(db) == 3
 
 
@@ -108,7 +108,7 @@ def test_verdict_on_a_case_suppresses_no_pair_of_two_sources(db: sqlite3.Connect
         flag_spans(db, a, b, PASSAGE, spans_of((0, 10)), spans_of((0, 10)))
     decide_case(db, 5, verdict)
     flag_spans(db, 1, 2, PASSAGE, spans_of((0, 10)), spans_of((0, 10)))
-    flag = flags.of_pair(db, 1, 2)
+    flag = flags.read_pair(db, 1, 2)
     assert flag is not None and flag["status"] == "open"
 
 

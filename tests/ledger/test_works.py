@@ -62,7 +62,7 @@ def made(story: Story) -> Fingerprinted:
 def add(db: sqlite3.Connection, published: dict[int, int | None], found: set[tuple[int, int]]) -> None:
     """Add these stories, and flag these pairs as similar."""
     commit(db, *(made(listed(story_id, at)) for story_id, at in published.items()), pairs=found)
-    pending = candidates.pending(db, (-(2**63), 0), 100)
+    pending = candidates.list_pending(db, (-(2**63), 0), 100)
     verification.record(db, [(pair, Assessment("similar", Signals(40, jaccard=0.6))) for pair in pending], "v")
     cases.refresh(db)
 
@@ -85,7 +85,7 @@ def test_a_work_is_earlier_than_every_story_whatever_the_dates(
         for a, b in db.execute("SELECT a, later_id FROM flags WHERE a < 0"):
             assert b is not None and not is_work(b), f"the copy of work {a} is not known to be later"
         for story in range(1, 7):
-            of_story = similarities.of_story(db, story)
+            of_story = similarities.read_similarity(db, story)
             assert of_story is not None
             assert {source.story_id for source in of_story.sources} >= {
                 a for a, b in found if b == story and is_work(a)

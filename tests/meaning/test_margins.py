@@ -115,8 +115,8 @@ def test_a_fit_finds_the_distribution_though_some_stories_have_copies(
     true = ExtremeValues(location, scale, shape)
     widest = random_values(true, 20_000, seed)
     widest[:400] = [0.9] * 400  # copies: 2 %
-    expected = true.exceeded_by(1e-4)
-    assert fit_distribution(widest, shape).exceeded_by(1e-4) == pytest.approx(
+    expected = true.find_exceeded(1e-4)
+    assert fit_distribution(widest, shape).find_exceeded(1e-4) == pytest.approx(
         expected, abs=0.15 * (expected - location)
     )
 
@@ -124,12 +124,12 @@ def test_a_fit_finds_the_distribution_though_some_stories_have_copies(
 @given(st.floats(1e-5, 0.5), st.floats(1e-5, 0.5), shapes)
 def test_fewer_false_alarms_need_a_wider_margin(first: float, second: float, shape: float) -> None:
     fitted = ExtremeValues(0.1, 0.05, shape)
-    assert (first < second) <= (fitted.exceeded_by(first) > fitted.exceeded_by(second))
+    assert (first < second) <= (fitted.find_exceeded(first) > fitted.find_exceeded(second))
 
 
 @given(st.floats(1e-5, 0.1))
 def test_a_longer_tail_needs_a_wider_margin(share: float) -> None:
-    margins = [ExtremeValues(0.1, 0.05, shape).exceeded_by(share) for shape in (0.0, 1e-9, 0.1, 0.3)]
+    margins = [ExtremeValues(0.1, 0.05, shape).find_exceeded(share) for shape in (0.0, 1e-9, 0.1, 0.3)]
     assert margins[0] == pytest.approx(margins[1], rel=1e-6), "a shape near 0 is that of Gumbel"
     assert margins[1:] == sorted(set(margins[1:]))
 

@@ -27,7 +27,7 @@ from neardup.errors import Misuse
 from neardup.ledger import complaints, connect, marks, runs, verdicts
 from neardup.moderation.case_file import (
     CaseFile,
-    digest_of,
+    compute_digest,
     has_pdf,
     link_to,
     list_notice_languages,
@@ -38,7 +38,7 @@ from neardup.moderation.case_file import (
     render_pdf,
 )
 from neardup.query.evidence import LoadedStory
-from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story, Verdict, percent
+from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story, Verdict, format_percent
 
 from tests.support.complaints import CONTACT, PERSON, STATEMENT, put_complaint
 from tests.support.copying_story import CopiedFrom, write_copying_story
@@ -107,7 +107,7 @@ async def test_file_says_what_the_ledger_says_in_every_language(folder: Path) ->
         page = render_html(case, SHIPPED)
         shown = " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
         for words in (
-            f"{percent(case.found.similarity)} of this story stands in earlier stories by others",
+            f"{format_percent(case.found.similarity)} of this story stands in earlier stories by others",
             "published 4 January 1970, 00:00 UTC (listing)",
             "known to neardup since",
             "The source was published 2 days before the story, by the listing.",
@@ -133,13 +133,13 @@ async def test_file_is_the_same_each_time_until_something_changes(folder: Path) 
     assert digest(await filed(folder, 1009)) == before
     with closing(connect(folder / "neardup.db")) as db:
         [decision] = db.execute("SELECT DISTINCT decision FROM verdicts WHERE b = 1009").fetchone()
-        verdicts.undo(db, decision, "Ravi", verdicts.state(db, verdicts.flags_of(db, decision)))
+        verdicts.undo(db, decision, "Ravi", verdicts.state(db, verdicts.list_flags(db, decision)))
         case = await filed(folder, 1009)
         assert case.verdicts == [] and "None stands." in render_html(case, SHIPPED)
         assert digest(case) != before
         assert "Undone: <strong>Plagiarism</strong>, <bdi>Ravi</bdi>" in render_html(case, SHIPPED)
         decide_case(db, 1009, Verdict.PLAGIARISM, "word for word")
-    assert digest_of("<article></article>\n") == digest_of("<article></article>")
+    assert compute_digest("<article></article>\n") == compute_digest("<article></article>")
 
 
 async def test_verdict_that_clears_a_story_stays_on_file_and_its_source_names_its_copies(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ async def test_notice_is_in_the_language_of_the_story(folder: Path, language: La
     story_id = 1009 + 10 * LANGUAGES.index(language)
     case = await filed(folder, story_id)
     notice = render_notice(case, SHIPPED)
-    share = percent(case.found.similarity)
+    share = format_percent(case.found.similarity)
     assert SHIPPED[language].code in list_notice_languages()
     for words in (share, TEXTS[language][:40], f"https://example.com/story/{story_id - 2}", str(story_id), TITLE):
         assert words in notice, f"{words!r} is not in {notice}"

@@ -79,7 +79,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Conn
 
 
 def decide(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict) -> None:
-    flag = flags.of_pair(db, *pair)
+    flag = flags.read_pair(db, *pair)
     assert flag is not None
     verdicts.decide(db, [flag["flag_id"]], verdict, "", "Asha", verdicts.state(db, [flag["flag_id"]]))
 
@@ -107,7 +107,7 @@ def test_new_tier_takes_its_place_in_queue_and_exports(db: sqlite3.Connection, t
 
 
 def test_new_tier_joins_clusters_as_its_row_says(db: sqlite3.Connection) -> None:
-    assert {cluster.stories for cluster in clusters.of_flags(db)} == {(1, 2), (7, 8)}
+    assert {cluster.stories for cluster in clusters.find_all(db)} == {(1, 2), (7, 8)}
 
 
 def test_verdicts_on_new_tier_suppress_by_its_severity(db: sqlite3.Connection) -> None:
@@ -121,7 +121,7 @@ def test_verdicts_on_new_tier_suppress_by_its_severity(db: sqlite3.Connection) -
 def test_new_tier_is_counted_in_its_place(db: sqlite3.Connection) -> None:
     for pair in PAIRS:
         decide(db, pair, Verdict.QUOTATION)
-    counted = [(row["kind"], row["judged"]) for row in verdicts.verdict_counts(db)]
+    counted = [(row["kind"], row["judged"]) for row in verdicts.count_verdicts(db)]
     assert counted == [(SIMILAR, 1), ("quoted", 2), (PARTIAL, 1)]
     _set_verdict_gauges(db)
     assert VERDICTS.labels("HINDI", "quoted", "quotation")._value.get() == 2

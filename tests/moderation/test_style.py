@@ -10,11 +10,11 @@ from itertools import product
 import pytest
 from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.moderation.evidence.story_report import COLOURS
-from neardup.moderation.templating import inline_assets
+from neardup.moderation.templating import load_assets
 from neardup.records import Language
 
 REPORT = (files("neardup.moderation") / "static" / "report.css").read_text(encoding="utf-8")
-STYLE = inline_assets(SHIPPED).style + REPORT
+STYLE = load_assets(SHIPPED).style + REPORT
 SOURCES = [f"source-{n}" for n in range(COLOURS + 1)]
 TEXTS = [
     *product(("ink", "faint", "accent"), ("paper", "card")),
@@ -87,7 +87,7 @@ def test_every_script_has_fonts_and_line_height(language: Language) -> None:
 
 
 def test_style_and_script_make_no_requests() -> None:
-    page = inline_assets(SHIPPED)
+    page = load_assets(SHIPPED)
     assert not re.findall(r"url\(|@import|https?:", STYLE)
     assert not re.findall(r"https?:|fetch\(|innerHTML|eval\(", page.script)
     assert "</" not in page.style + page.script, "it would close the element that embeds it"

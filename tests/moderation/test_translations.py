@@ -18,7 +18,7 @@ from neardup.core.fingerprint.version import version
 from neardup.core.languages import SHIPPED
 from neardup.ledger import connect, runs
 from neardup.ledger import marks as mark_table
-from neardup.moderation.catalogue import TRANSLATIONS, list_translations, messages
+from neardup.moderation.catalogue import TRANSLATIONS, collect_messages, list_translations
 from neardup.moderation.desk.pages import interfaces, preferred_interface
 from neardup.moderation.interface import CURRENT
 from neardup.moderation.templating import language_name
@@ -83,7 +83,7 @@ def forms(text: object) -> list[str]:
 
 def test_every_message_has_a_translation() -> None:
     translated = {message.id: message for message in catalogue(COMPLETE) if message.id}
-    used = {message.id for message in messages() if message.id}
+    used = {message.id for message in collect_messages() if message.id}
     assert set(translated) == used, "`python -m neardup.moderation.catalogue` updates the catalogues"
     for message in translated.values():
         assert all(forms(message.string)), f"not translated: {message.id}"

@@ -270,7 +270,7 @@ def due_at(db: sqlite3.Connection) -> int:
 
 
 def list_events(db: sqlite3.Connection) -> list[verdicts.Event]:
-    return list(verdicts.events_since(db))
+    return list(verdicts.list_events_since(db))
 
 
 async def decide(ledger: OpenLedger, verdict: Verdict) -> int:
@@ -282,7 +282,7 @@ async def decide(ledger: OpenLedger, verdict: Verdict) -> int:
 async def open_ledger(folder: Path, url: str, *secrets: str) -> AsyncIterator[tuple[OpenLedger, Config]]:
     """A ledger with the flag of stories 1 and 2, made before its events were asked for."""
     with closing(OpenLedger(folder / "neardup.db")) as ledger:
-        if not await ledger.do(verdicts.flags_of, 1):
+        if not await ledger.do(verdicts.list_flags, 1):
             await ledger.do(flag_pair, 1, 2)
         config = config_of(folder, url, *secrets)
         await subscribe(ledger.do, config)

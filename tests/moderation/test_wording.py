@@ -19,7 +19,7 @@ from neardup.moderation.wording import (
     name_kind,
 )
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, find_evidence, read_evidence
-from neardup.records import percent
+from neardup.records import format_percent
 
 from tests.support.compared_stories import THRESHOLDS, sample, story_of
 
@@ -33,7 +33,7 @@ def facts(**changed: Any) -> Evidence:
 
 @given(st.floats(0, 1))
 def test_shares_are_not_rounded_to_all_or_nothing(part: float) -> None:
-    sentence = percent(part)
+    sentence = format_percent(part)
     assert (sentence == "100 %") == (part == 1)
     assert (sentence == "0 %") == (part == 0)
     assert abs(int(sentence.split()[0]) - 100 * part) <= 1

@@ -120,7 +120,7 @@ async def _nominates_alike(folder: Path, corpus: Sequence[Held], detection: Dete
             of_one = {tuple(sorted((probe.story_id, other))) for some in nominated[:2] for other in some}
             assert of_one == {pair for pair in pairs if probe.story_id in pair}, "one text"
         wide = {probe.story_id: WideMatches() for probe in probes}
-        stories: FingerprintArrays = await ledger.do(versions.existing_fingerprints, list(wide), ())
+        stories: FingerprintArrays = await ledger.do(versions.read_existing_fingerprints, list(wide), ())
         await match_fingerprints(ledger, stories, detection, wide)
         hashes = {probe.story_id: probe.passages for probe in probes}
         await match_passages(ledger, opened, hashes, detection.common_passage, wide)
@@ -179,5 +179,5 @@ def test_the_limit_of_matches_is_that_of_the_ledger(seed: int, most: int) -> Non
             with transaction(db):
                 candidates.nominate(db, candidates.Matches(place, matches, most))
             best.add(text)
-        recorded = {(pair.a.id, pair.b.id) for pair in candidates.pending(db, BEFORE_ALL, EVERYTHING)}
+        recorded = {(pair.a.id, pair.b.id) for pair in candidates.list_pending(db, BEFORE_ALL, EVERYTHING)}
     assert recorded == limited.alike <= ranked

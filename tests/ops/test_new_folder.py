@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config.loading import load
-from neardup.ops.new_folder import Value, config_text
+from neardup.ops.new_folder import Value, make_config_text
 
 from tests.support.paths import SAMPLES
 
@@ -19,7 +19,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]))
 @given(st.dictionaries(st.sampled_from(KEYS), texts), st.none() | st.lists(texts))
 def test_values_are_read_as_they_were_given(values: dict[str, str], strip: list[str] | None) -> None:
     lists: dict[str, Value] = {} if strip is None else {"extract.strip": tuple(strip)}
-    written = config_text(lists | values)
+    written = make_config_text(lists | values)
     tables, before = tomllib.loads(written), tomllib.loads(ORIGINAL)
     for name, value in values.items():
         section, key = name.split(".")
@@ -35,16 +35,16 @@ def test_values_are_read_as_they_were_given(values: dict[str, str], strip: list[
 def test_the_commented_lines_are_valid_too(tmp_path: Path) -> None:
     values = {"source.kind": "athena", "source.database": "d", "source.output": "s3://r/"}
     path = tmp_path / "config.toml"
-    text = config_text(values | {"content.url": "s3://pages/html", "content.region": "ap-south-1"})
+    text = make_config_text(values | {"content.url": "s3://pages/html", "content.region": "ap-south-1"})
     path.write_text(text.replace("# backfill_sql", "backfill_sql").replace("# daily_sql", "daily_sql"))
     assert (load(path).source.kind, load(path).content.region) == ("athena", "ap-south-1")
 
 
 def test_a_key_that_is_not_set_is_a_comment() -> None:
-    text = config_text({"source.kind": "folder", "source.manifest": None})
+    text = make_config_text({"source.kind": "folder", "source.manifest": None})
     assert "\n# manifest = " in text and "manifest" not in tomllib.loads(text)["source"]
 
 
 def test_a_key_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match=r"run\.colour"):
-        config_text({"run.colour": "red"})
+        make_config_text({"run.colour": "red"})

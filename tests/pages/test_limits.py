@@ -40,7 +40,7 @@ class SimulatedStore:
         await self._serve(jitter)
         self.requests.leave(1)
         if self.is_refusing:
-            self.requests.slow_down(window)
+            self.requests.halve(window)
         else:
             self.requests.observe([self.now - began])
         self.limits.append(self.requests.limit)
@@ -130,7 +130,7 @@ async def test_a_page_that_is_read_alone_has_no_company() -> None:
     limit, asked = AdaptiveLimit(8), list[int]()
 
     async def read(name: int) -> None:
-        async with limit.alone() if name % 3 == 0 else limit.together():
+        async with limit.ask_alone() if name % 3 == 0 else limit.ask_together():
             asked.append(name)
             assert name % 3 or asked == [name], "another page is in flight"
             await asyncio.sleep(0)

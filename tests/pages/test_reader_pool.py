@@ -24,7 +24,7 @@ from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.records import Dead, Language, Skip, Story
 from neardup.retry import ATTEMPTS
-from neardup.telemetry.metrics import PAGES_RENDERED, stage_seconds
+from neardup.telemetry.metrics import PAGES_RENDERED, read_stage_seconds
 
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.forked_readers import ends_within
@@ -97,7 +97,7 @@ def counted() -> tuple[float, float, float]:
     [rendered] = PAGES_RENDERED.collect()
     totals = [sample for sample in rendered.samples if sample.name.endswith("_total")]
     native, python = (sum(total.value for total in totals if total.labels["by"] == by) for by in ("native", "python"))
-    return stage_seconds()["extract"][-2], native, python  # all up to the last bound of the histogram
+    return read_stage_seconds()["extract"][-2], native, python  # all up to the last bound of the histogram
 
 
 async def test_pages_that_are_rendered_are_counted_among_those_extracted_by_what_rendered_them(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ async def write(ledger: Ledger, index: Index) -> None:
     """Write the batches that the ledger lacks, as a run does."""
     await catch_up(index, ledger, "v")
     ids = [outcome.story.id for batch in BATCHES for outcome in batch if isinstance(outcome.story, Story)]
-    known = await ledger.do(stories.stored_versions, ids)
+    known = await ledger.do(stories.read_stored_versions, ids)
     async with Writer(
         ledger,
         index,
@@ -89,7 +89,7 @@ async def apply(ledger: Ledger, index: Index) -> None:
 
 async def look_up(ledger: Ledger, index: Index) -> None:
     await catch_up(index, ledger, "v")
-    held = [change.new for change in await ledger.do(outbox.changes_after, 0, 100) if change.new]
+    held = [change.new for change in await ledger.do(outbox.list_changes, 0, 100) if change.new]
     assert all(len(found.ids) + len(found.numbers) for found in (await index.lookup(held))[1])
 
 
@@ -108,7 +108,7 @@ class Scenario:
             if committed:
                 await commit(ledger)
             cancelled = await AwaitPoints(cancel_at).run(work(ledger, index))
-            applied, last = (await index.position()).applied, await ledger.do(outbox.last_seq)
+            applied, last = (await index.position()).applied, await ledger.do(outbox.read_last_seq)
             assert applied is None or applied <= last, f"the index is ahead: {applied}, the ledger is at {last}"
             await work(ledger, index)
             assert index_faults(self.path, self.kind, self.url) == []

@@ -139,7 +139,7 @@ class Bed:
     def bands(self) -> dict[int, object]:
         """What an index holds that has applied the outbox."""
         held = dict[int, object]()
-        for change in outbox.changes_after(self.db, 0, 10_000):
+        for change in outbox.list_changes(self.db, 0, 10_000):
             held.pop(change.story_id, None)
             if change.new:
                 held[change.story_id] = change.new

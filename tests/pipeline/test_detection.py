@@ -121,7 +121,7 @@ async def flagged(
             await writer.write(Outcomes.of(batch), lookups[n], 0)
     await verifier.drain()
     found = await ledger.do(lambda db: list(flags.select(db)))
-    assert await ledger.do(outbox.last_seq) == (await index.position()).applied, "the index lacks changes"
+    assert await ledger.do(outbox.read_last_seq) == (await index.position()).applied, "the index lacks changes"
     await index.close()
     ledger.close()
     return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in found}

@@ -68,7 +68,7 @@ class Scene:
 
     async def lacking(self) -> list[int]:
         """The ids of the stories that lack entries."""
-        held = await self.ledger.do(versions.inserts_after, 0, 10 * STORIES)
+        held = await self.ledger.do(versions.list_inserts_after, 0, 10 * STORIES)
         assert isinstance(self.index, Completeness)
         missing = await self.index.missing(held)
         return [story.story_id for story, n in zip(held, missing, strict=True) if n]
@@ -133,7 +133,7 @@ async def test_a_pair_that_was_missed_meanwhile_is_nominated(scene: Scene) -> No
     await scene.commit((STORIES + 10, 10))  # a copy of story 10, which its lookup missed
     await replay(scene.index, scene.ledger, VERSION)
     await scene.night()
-    pending = await scene.ledger.do(candidates.pending, BEFORE_ALL, 10)
+    pending = await scene.ledger.do(candidates.list_pending, BEFORE_ALL, 10)
     assert [(pair.a.id, pair.b.id) for pair in pending] == [(10, STORIES + 10)]
 
 

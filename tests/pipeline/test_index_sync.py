@@ -45,7 +45,7 @@ async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
 
 async def assert_in_step(ledger: Ledger, index: Index) -> None:
     held = await ledger.do(stories_as_changes)
-    assert (await index.position()).applied == await ledger.do(outbox.last_seq)
+    assert (await index.position()).applied == await ledger.do(outbox.read_last_seq)
     _, found = await index.lookup([change.new for change in held if change.new])
     for change, change_found in zip(held, found, strict=True):
         assert change.number in change_found.numbers, f"story {change.story_id} is not in its buckets"
@@ -214,11 +214,11 @@ def test_an_interrupted_refingerprinting_is_resumed(tmp_path: Path) -> None:
         await assert_in_step(ledger, index)
         await commit(ledger, (1, 1))
         await forget_fingerprints(index, passages, ledger, "v", "whole pages")
-        assert 1 in await ledger.do(stories.stored_versions, [1]), (
+        assert 1 in await ledger.do(stories.read_stored_versions, [1]), (
             "the fingerprint made before the interruption was deleted"
         )
         await forget_fingerprints(index, passages, ledger, "v", "their <article>")
-        assert await ledger.do(stories.stored_versions, [1]) == {}, (
+        assert await ledger.do(stories.read_stored_versions, [1]) == {}, (
             "fingerprints of other extraction settings were kept"
         )
         await index.close()

@@ -47,7 +47,7 @@ def fingerprinted(story_id: int, made: Made) -> Fingerprinted:
 
 
 async def pending(ledger: Ledger) -> Pairs:
-    return {(pair.a.id, pair.b.id) for pair in await ledger.do(candidates.pending, BEFORE_ALL, EVERYTHING)}
+    return {(pair.a.id, pair.b.id) for pair in await ledger.do(candidates.list_pending, BEFORE_ALL, EVERYTHING)}
 
 
 async def looked_up(folder: Path, corpus: Sequence[tuple[int, Made]], detection: Detection) -> Pairs:
@@ -195,7 +195,7 @@ def test_a_passage_that_becomes_common_has_the_matches_of_its_holders_selected_a
             nomination = PassageNomination(sync, ledger, detection)
             await looked_up_one_by_one(ledger, sync, nomination, corpus, detection)
             assert (1, 3) not in await pending(ledger)
-            assert 3 in {story.side.id for story in await ledger.do(candidates.due_for_selection, 0, 9)}
+            assert 3 in {story.side.id for story in await ledger.do(candidates.list_due_for_selection, 0, 9)}
 
     asyncio.run(play())
 

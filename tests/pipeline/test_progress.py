@@ -61,7 +61,7 @@ async def test_the_holder_of_the_ledger_says_how_far_it_is_while_it_works(tmp_pa
     seen: list[dict[str, Any] | None] = []
 
     async def work() -> bool:
-        seen.append(lock.holder(path))
+        seen.append(lock.read_holder(path))
         return True
 
     path = tmp_path / "l.db"
@@ -72,14 +72,14 @@ async def test_the_holder_of_the_ledger_says_how_far_it_is_while_it_works(tmp_pa
     [holder] = seen
     assert holder is not None and holder["command"] == "daily"
     assert holder["progress"] == {**asdict(Progress().report()), "per_second": holder["progress"]["per_second"]}
-    assert lock.holder(path) is None
+    assert lock.read_holder(path) is None
 
 
 def test_a_shorter_note_leaves_nothing_of_a_longer_one(tmp_path: Path) -> None:
     with lock.only_one(tmp_path / "l.db", "sweep") as note:
         for text in ("x" * 1000, "y"):
             note({"progress": text})
-            holder = lock.holder(tmp_path / "l.db")
+            holder = lock.read_holder(tmp_path / "l.db")
             assert holder is not None and holder["progress"] == text
 
 

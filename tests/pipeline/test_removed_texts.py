@@ -50,7 +50,7 @@ class Corpus:
         ledger.close()
 
     def returned(self) -> set[tuple[int, str | None, str]]:
-        found = removed_texts.of_stories(self.db, range(1, 10))
+        found = removed_texts.read_of_stories(self.db, range(1, 10))
         return {(row["story_id"], row["author"], row["removed_author"]) for row in found}
 
 
@@ -85,11 +85,11 @@ async def test_a_renamed_account_is_shown_beside_its_earlier_self(
             come_back()
         await corpus.compare()
         assert corpus.returned() == {NEW_ACCOUNT}
-        [match] = removed_texts.of_stories(db, [3])
+        [match] = removed_texts.read_of_stories(db, [3])
         assert (match["removed_id"], match["kind"]) == (2, EXACT) and match["similarity"] == 1
-        earlier, later = removed_texts.of_author(db, "ravi2")
+        earlier, later = removed_texts.read_accounts(db, "ravi2")
         assert [row["removed_author"] for row in earlier] == ["ravi"] and not later
-        assert [row["author"] for row in removed_texts.of_author(db, "ravi")[1]] == ["ravi2"]
+        assert [row["author"] for row in removed_texts.read_accounts(db, "ravi")[1]] == ["ravi2"]
         dump = "\n".join(map(repr, db.execute("SELECT * FROM removed_texts").fetchall()))
         assert "शीर्षक" not in dump and "html" not in dump, "more than the fingerprint is kept"
 

@@ -51,7 +51,7 @@ async def test_failed_work_is_recorded_and_calls_no_hook(ledger: Ledger, error: 
     assert (run["status"], run["counts"]["fingerprinted"]) == ("failed", 7)
     assert run["error"] == (str(error) if isinstance(error, Fatal) else repr(error))
     assert getattr(error, "run", run["run_id"]) == run["run_id"], "the error must name its run"
-    assert (called, await ledger.do(runs.watermark)) == ([], None)
+    assert (called, await ledger.do(runs.read_watermark)) == ([], None)
     assert (failures(), RUNNING.labels("daily")._value.get()) == (before + 1, 0)
     with lock.only_one(ledger.path, "daily"):
         pass  # raises if the lock was not released
@@ -78,7 +78,7 @@ async def test_work_is_stopped_when_its_grace_period_is_over(ledger: Ledger) -> 
     stop.set()
     summary = await run_job(ledger, forever, stop=stop, shutdown_seconds=0.01)
     assert summary.status == (await latest(ledger))["status"] == "stopped"
-    assert await ledger.do(runs.watermark) is None
+    assert await ledger.do(runs.read_watermark) is None
 
 
 async def test_a_run_cancelled_in_its_work_has_failed(ledger: Ledger) -> None:
@@ -94,7 +94,7 @@ async def test_a_run_cancelled_in_its_work_has_failed(ledger: Ledger) -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert (await latest(ledger))["status"] == "failed"
-    assert await ledger.do(runs.watermark) is None
+    assert await ledger.do(runs.read_watermark) is None
 
 
 async def test_a_run_cancelled_in_its_last_commit_stays_done(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,13 +114,13 @@ async def test_a_run_cancelled_in_its_last_commit_stays_done(ledger: Ledger, mon
         await running
     run = await latest(ledger)
     assert (run["status"], run["error"]) == ("done", None), "a commit cannot be cancelled, so the run is done"
-    assert await ledger.do(runs.watermark) == MARK
+    assert await ledger.do(runs.read_watermark) == MARK
 
 
 async def test_a_run_that_cannot_get_the_lock_is_not_recorded(ledger: Ledger) -> None:
     with lock.only_one(ledger.path, "reindex"), pytest.raises(Transient, match="neardup reindex"):
         await run_job(ledger, done)
-    assert await ledger.do(runs.latest, 1) == []
+    assert await ledger.do(runs.list_latest, 1) == []
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ async def test_a_failing_hook_is_one_warning_on_a_done_run(ledger: Ledger, error
     run = await latest(ledger)
     assert (run["status"], run["error"], run["counts"]["fingerprinted"]) == ("done", None, 7)
     assert run["counts"]["warnings"] == {"export": why}
-    assert await ledger.do(runs.watermark) == MARK, "a failed hook must not change the watermark"
+    assert await ledger.do(runs.read_watermark) == MARK, "a failed hook must not change the watermark"
     assert failures() == before
 
 
@@ -188,7 +188,7 @@ async def test_a_stop_does_not_wait_for_a_slow_hook(ledger: Ledger, monkeypatch:
     summary = await run_job(ledger, done, Hook("export", slow), stop=stop)
     assert summary.status == "done", "the run had ended before the hook"
     assert list(summary.warnings) == ["export"]
-    assert await ledger.do(runs.watermark) == MARK
+    assert await ledger.do(runs.read_watermark) == MARK
 
 
 async def test_a_run_cancelled_in_a_hook_stays_done(ledger: Ledger) -> None:
@@ -204,4 +204,4 @@ async def test_a_run_cancelled_in_a_hook_stays_done(ledger: Ledger) -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert (await latest(ledger))["status"] == "done"
-    assert await ledger.do(runs.watermark) == MARK
+    assert await ledger.do(runs.read_watermark) == MARK

@@ -110,9 +110,9 @@ def named(language: Language, changed: list[Outcome]) -> set[Measure]:
     with closing(ledger_in_memory()) as db:
         for _ in range(EARLIER):
             record(db, night(choose, usual))
-        assert script_health.unusual(db) == []
+        assert script_health.list_unusual(db) == []
         record(db, night(choose, usual, changed))
-        return {health.measure for health in script_health.unusual_in_last_run(db) if health.language == language}
+        return {health.measure for health in script_health.list_unusual_in_last_run(db) if health.language == language}
 
 
 @pytest.mark.parametrize("language", SAMPLED)
@@ -146,8 +146,8 @@ def test_thirty_usual_nights_are_silent() -> None:
     with closing(ledger_in_memory()) as db:
         for _ in range(30):
             record(db, [health for language in SAMPLED for health in night(choose, outcomes(language, shown))])
-            assert [str(health) for health in script_health.unusual(db)] == []
-        assert {health.band is None for health in script_health.latest(db)} == {False}
+            assert [str(health) for health in script_health.list_unusual(db)] == []
+        assert {health.band is None for health in script_health.list_latest(db)} == {False}
 
 
 def test_a_run_with_few_stories_neither_alarms_nor_counts() -> None:
@@ -155,9 +155,9 @@ def test_a_run_with_few_stories_neither_alarms_nor_counts() -> None:
     with closing(ledger_in_memory()) as db:
         for _ in range(EARLIER):
             record(db, night(random.Random(1), usual))
-        before = script_health.latest(db)
+        before = script_health.list_latest(db)
         record(db, changed[:30] * 3)
-        assert len(changed[:30] * 3) < MIN_STORIES and script_health.latest(db) == before
+        assert len(changed[:30] * 3) < MIN_STORIES and script_health.list_latest(db) == before
 
 
 def test_a_change_that_stays_is_usual_after_a_week() -> None:
@@ -166,7 +166,7 @@ def test_a_change_that_stays_is_usual_after_a_week() -> None:
         for _ in range(RUNS):
             record(db, night(random.Random(1), usual))
         record(db, night(random.Random(1), changed))
-        while script_health.unusual(db):
+        while script_health.list_unusual(db):
             record(db, night(random.Random(1), changed))
             nights += 1
     assert RUNS / 2 <= nights <= RUNS / 2 + 1
@@ -176,9 +176,11 @@ def test_only_listings_of_the_source_are_compared() -> None:
     with closing(ledger_in_memory()) as db:
         for command, status in (("retry", "done"), ("scan", "done"), ("daily", "failed")):
             runs.finish(db, runs.begin(db, command), status, counts={"health": {TAMIL: {"signs": [1000, 0.3, 0.01]}}})
-        assert script_health.latest(db) == []
+        assert script_health.list_latest(db) == []
         runs.finish(db, runs.begin(db, "daily"), "done", counts={"health": {TAMIL: {"signs": [1000, 0.3, 0.01]}}})
-        assert [(health.language, health.measure) for health in script_health.latest(db)] == [(TAMIL, Measure.SIGNS)]
+        assert [(health.language, health.measure) for health in script_health.list_latest(db)] == [
+            (TAMIL, Measure.SIGNS)
+        ]
 
 
 VALUES = st.tuples(*[st.floats(0, 1)] * 4, st.booleans(), st.integers(1, 5000))

@@ -164,7 +164,7 @@ async def test_a_pair_stays_pending_until_the_store_answers(scene: Scene) -> Non
     scene.store.unanswered = {2}
     await scene.verifier.drain()
     assert [(a, b) for a, b, *_ in await scene.flags()] == [(1, 3)]
-    assert await scene.ledger.do(candidates.pending_count) == 2
+    assert await scene.ledger.do(candidates.count_pending) == 2
     reads = scene.store.reads[2]
     await scene.verifier.drain()
     assert scene.store.reads[2] == reads, "an unanswered text was read again in the same run"
@@ -172,7 +172,7 @@ async def test_a_pair_stays_pending_until_the_store_answers(scene: Scene) -> Non
     scene.verifier.finish()
     await scene.verifier.run()
     assert {(a, b) for a, b, *_ in await scene.flags()} == {(1, 2), (1, 3), (2, 3)}
-    assert await scene.ledger.do(candidates.pending_count) == 0
+    assert await scene.ledger.do(candidates.count_pending) == 0
 
 
 async def test_any_story_with_the_text_can_provide_it(scene: Scene) -> None:
@@ -201,7 +201,7 @@ async def test_candidates_committed_behind_a_pass_are_verified_before_the_end(sc
     scene.store.answering.set()
     await running
     assert {(a, b) for a, b, *_ in await scene.flags()} == {(1, 2), (7, 8)}
-    assert await scene.ledger.do(candidates.pending_count) == 0
+    assert await scene.ledger.do(candidates.count_pending) == 0
 
 
 async def test_a_passage_that_becomes_common_during_a_verification_counts_in_the_end(

@@ -15,7 +15,7 @@ from neardup.core.publication_order import Side
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import PARTIAL, PASSAGE, REWRITTEN, SIMILAR
-from neardup.moderation.evidence.terminal import SHOWN_PASSAGES, side_by_side
+from neardup.moderation.evidence.terminal import SHOWN_PASSAGES, render_pair
 from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, find_evidence
 from neardup.records import MIN_BLOCK, Language
 from rich.cells import cell_len
@@ -151,7 +151,7 @@ def test_a_passage_is_shown_without_runs_by_chance(language: Language) -> None:
 def shown(facts: Evidence, width: int = 120, *, terminal: bool = False) -> str:
     out = io.StringIO()
     console = Console(width=width, file=out, force_terminal=terminal, color_system="standard" if terminal else None)
-    console.print(side_by_side(facts))
+    console.print(render_pair(facts))
     return out.getvalue()
 
 

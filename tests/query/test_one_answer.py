@@ -24,8 +24,8 @@ from neardup.core.verify.text import Text
 from neardup.ledger import flags, passages, similarities, stories
 from neardup.ledger.flags import Selection
 from neardup.ledger.passages import CommonPassage
-from neardup.moderation.evidence.alignment import Highlight, align_stories, stretches
-from neardup.moderation.export.tables import export_row, story_row, whole_row
+from neardup.moderation.evidence.alignment import Highlight, align_stories, list_stretches
+from neardup.moderation.export.tables import convert_story_row, export_row, make_whole_row
 from neardup.query.check import CheckResult, Submission
 from neardup.query.compare import read_common
 from neardup.query.evidence import Evidence, choose_thresholds, find_evidence
@@ -147,7 +147,7 @@ def of_spark(pair: Pair) -> tuple[dict[str, Any], dict[str, Any] | None]:
         facts |= {name: getattr(made, name) for name in ("text_hash", "simhash", "signature", "words", "shingles")}
         row |= {f"{name}_{side}": value for name, value in facts.items()}
     common = {pair.language: pair.common}
-    [flag] = verification.rows_of([row], Text, common, CONFIG, flagged_at=0)
+    [flag] = verification.make_rows([row], Text, common, CONFIG, flagged_at=0)
     return flag, results.make_story_row([flag]) if flag.get("kind") else None
 
 
@@ -163,7 +163,7 @@ async def submit(platform: CheckedLedger, pair: Pair) -> CheckResult:
 
 
 def assert_one_answer(pair: Pair, checked: CheckResult, db: Any) -> None:
-    row = flags.of_pair(db, SOURCE, COPY)
+    row = flags.read_pair(db, SOURCE, COPY)
     facts_of = stories.describe(db, [SOURCE, COPY])
     a, b = (story_of(text, **dict(facts_of[story])) for story, text in ((SOURCE, pair.source), (COPY, pair.copy)))
     facts = find_evidence(a, b, choose_thresholds(DETECTION, a, b), read_common(db, a, b))
@@ -171,11 +171,11 @@ def assert_one_answer(pair: Pair, checked: CheckResult, db: Any) -> None:
     if row is None:  # too little of a short text is shared to nominate it
         assert not checked.matches, "a check finds what is not on record"
         return
-    [(in_copy, in_source)] = similarities.spans_of_flags(db, COPY).values()
+    [(in_copy, in_source)] = similarities.read_spans(db, COPY).values()
     words = places(in_source.tolist()), places(in_copy.tolist())
     flagged = answer(pair, row["kind"], row["similarity"], row["copied_words"], *words)
     assert flagged.similarity == max(flagged.share_of_source, flagged.share_of_copy), "not the larger share"
-    exported = whole_row(db, export_row(row, {}))
+    exported = make_whole_row(db, export_row(row, {}))
     answers = {
         "evidence": of_evidence(facts),
         "export": of_export(pair, exported),
@@ -187,9 +187,9 @@ def assert_one_answer(pair: Pair, checked: CheckResult, db: Any) -> None:
     for name, given_answer in answers.items():
         assert given_answer == flagged, f"{name} says something else than the flag"
     assert facts.longest_run_words == row["longest_run_words"] == exported["longest_run_words"]
-    found = similarities.of_story(db, COPY)
+    found = similarities.read_similarity(db, COPY)
     assert found is not None
-    [listed] = map(story_row, similarities.select(db, Selection())) if found.copied_words else [None]
+    [listed] = map(convert_story_row, similarities.select(db, Selection())) if found.copied_words else [None]
     shares = {
         "story": found.similarity,
         "source": found.sources[0].share,
@@ -211,7 +211,7 @@ def of_spark_flag(pair: Pair, row: Mapping[str, Any]) -> Answer:
 
 def assert_highlighted(facts: Evidence, flagged: Answer) -> None:
     """A page highlights the copied words of both sides, and no others."""
-    for side, expected in zip(stretches(facts), (flagged.in_source, flagged.in_copy), strict=True):
+    for side, expected in zip(list_stretches(facts), (flagged.in_source, flagged.in_copy), strict=True):
         copied = [stretch for stretch in side if stretch.highlight in {Highlight.COPIED, Highlight.CHANGED}]
         assert places([(stretch.first, stretch.end) for stretch in copied]) == expected, "a page shows other words"
 

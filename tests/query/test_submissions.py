@@ -27,7 +27,7 @@ async def platform(tmp_path: Path) -> AsyncIterator[CheckedLedger]:
 
 
 def pages(platform: CheckedLedger) -> list[str]:
-    folder = files.submitted_folder(platform.ledger.path)
+    folder = files.name_submitted_folder(platform.ledger.path)
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
@@ -49,7 +49,7 @@ async def test_stories_submitted_one_after_the_other_see_each_other(
     assert [(match.story_id, match.kind) for match in similar.matches] == [(9, SIMILAR)]
     assert {match.story_id: match.kind for match in passage.matches} == {9: PASSAGE, 5: PASSAGE}
     assert await platform.flagged() == {(5, 9): SIMILAR, (3, 9): PASSAGE, (3, 5): PASSAGE}
-    assert await platform.ledger.do(candidates.pending_count) == 0
+    assert await platform.ledger.do(candidates.count_pending) == 0
 
 
 async def test_the_flag_has_the_spans_and_the_scores_of_the_answer(platform: CheckedLedger) -> None:
@@ -71,9 +71,9 @@ async def test_a_second_call_changes_nothing(platform: CheckedLedger) -> None:
     await platform.put(TAMIL, 1, original, author="x")
     first = await platform.put(TAMIL, 2, original[:180], author="x")
     assert first.verdict == "review", "its author wrote both"
-    last, kept = await platform.ledger.do(outbox.last_seq), pages(platform)
+    last, kept = await platform.ledger.do(outbox.read_last_seq), pages(platform)
     assert await platform.put(TAMIL, 2, original[:180]) == first
-    assert await platform.ledger.do(outbox.last_seq) == last, "the story was written again"
+    assert await platform.ledger.do(outbox.read_last_seq) == last, "the story was written again"
     assert pages(platform) == kept
     row = (await platform.ledger.do(stories.describe, [2]))[2]
     assert (row["author_id"], row["title"]) == ("x", "title 2"), "what a call leaves out stays as it is"
@@ -107,12 +107,12 @@ async def test_a_listing_takes_over_a_submitted_story(platform: CheckedLedger) -
     original = words_of(MARATHI, "a")
     await platform.put(MARATHI, 1, original)
     listed = Skipped(Story(1, MARATHI, "MARATHI/1.html", title="listed", updated_at=5), Skip.UNCHANGED)
-    last, kept = await platform.ledger.do(outbox.last_seq), pages(platform)
+    last, kept = await platform.ledger.do(outbox.read_last_seq), pages(platform)
     await platform.ledger.do(stories.commit, stories.Batch(Outcomes.of([listed]), [], 1, {}, None))
     assert await path_of(platform, 1) == "MARATHI/1.html"
     await platform.put(MARATHI, 1, original)
     assert await path_of(platform, 1) == "MARATHI/1.html", "the page that was listed is the page of the story"
-    assert await platform.ledger.do(outbox.last_seq) == last
+    assert await platform.ledger.do(outbox.read_last_seq) == last
     assert pages(platform) == kept, "a page that no story needs was kept"
 
 
@@ -140,7 +140,7 @@ async def test_a_forgotten_story_comes_back_only_on_request(platform: CheckedLed
     assert (await platform.flagged(), len(pages(platform))) == ({}, 1)
     listed = Fingerprinted(Story(2, HINDI), fingerprint_of(bytes(16)), None)
     await platform.ledger.do(stories.commit, stories.Batch(Outcomes.of([listed]), [], 1, {}, None))
-    assert await platform.ledger.do(stories.stored_versions, [2]) == {}, "a batch on its way brought it back"
+    assert await platform.ledger.do(stories.read_stored_versions, [2]) == {}, "a batch on its way brought it back"
     with pytest.raises(Forgotten, match="story 2 was forgotten on request"):
         await platform.put(HINDI, 2, original)
     assert (await platform.put(HINDI, 2, original, again=True)).verdict == "copy"
@@ -182,7 +182,7 @@ async def test_a_story_that_a_run_wrote_meanwhile_is_found_by_the_second_lookup(
         assert not await platform.upkeep.do_due_work(), "the run does it"
     assert await platform.upkeep.do_due_work()
     assert await platform.flagged() == {(1, 2): SIMILAR}
-    assert (await platform.index.position()).applied == await platform.ledger.do(outbox.last_seq)
+    assert (await platform.index.position()).applied == await platform.ledger.do(outbox.read_last_seq)
     assert await platform.ledger.do(submissions.count_unsettled) == 0
     assert not await platform.upkeep.do_due_work(), "there is nothing left to do"
 

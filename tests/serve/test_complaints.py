@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from neardup.config.sections import Review
 from neardup.ledger import authors, cases, complaints, connect, webhook_events
 from neardup.ledger.complaints import DAY_MS
-from neardup.moderation.webhook import complaint_line
-from neardup.records import Verdict, milliseconds
+from neardup.moderation.webhook import format_complaint
+from neardup.records import Verdict, parse_milliseconds
 from neardup.serve.messages import CompareAnswer
 from neardup.serve.rights_messages import Complaint, ComplaintsAnswer
 
@@ -74,7 +74,7 @@ async def test_the_named_original_is_compared_as_a_comparison_does(client: HttpC
     made = await complain(client, **OF_COPY)
     assert (made.number, made.story_id, made.original_id, made.statement) == (1, 2, "मूल", "यह मेरी कहानी है।")
     assert steps(made) == ["received", "acknowledged", "evidence_made"]
-    lasts = (milliseconds(made.due_at) or 0) - (milliseconds(made.received_at) or 0)
+    lasts = (parse_milliseconds(made.due_at) or 0) - (parse_milliseconds(made.received_at) or 0)
     assert lasts == DAYS * DAY_MS
     for evidence in (made.evidence, (await complain(client, **by_text(ORIGINAL))).evidence):
         assert evidence is not None
@@ -182,7 +182,7 @@ async def test_a_complainant_is_named_nowhere_and_forgotten_on_request(
     answered = await send(client, "POST", "/v1/complaints/1/answers", by="complainant", text="मीरा का उत्तर")
     events = [json.loads(event) for (event,) in db.execute("SELECT event FROM webhook_events")]
     assert [event["step"] for event in events] == ["received", "acknowledged", "evidence_made", "complainant_answered"]
-    assert complaint_line(events[0]).startswith("neardup: complaint 1 about story 2: received, due 20")
+    assert format_complaint(events[0]).startswith("neardup: complaint 1 about story 2: received, due 20")
     for shown in (answered, json.dumps(events, ensure_ascii=False), "".join(capsys.readouterr())):
         assert not any(value in shown for value in PERSON.values())
     assert "मीरा" not in json.dumps(events, ensure_ascii=False), "an answer is posted"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES, SHIPPED
-from neardup.records import BadRow, Dead, Language, Story, rfc3339
+from neardup.records import BadRow, Dead, Language, Story, format_time
 from neardup.source import rows
 from neardup.source.parse import DEFAULT_KEY, MAX_ID, parse_id, parse_name, parse_row, parse_rows, parse_time
 from neardup.source.rows import Row, read_csv, read_csv_blocks
@@ -79,7 +79,7 @@ def test_a_time_is_the_same_millisecond_in_every_notation(at: datetime) -> None:
     want = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     utc = at.astimezone(UTC)
     athena = f"{utc.replace(tzinfo=None).isoformat(' ', 'milliseconds')}"
-    forms = [at.isoformat(), utc.isoformat().replace("+00:00", "Z"), athena, f"{athena} UTC", rfc3339(want) or ""]
+    forms = [at.isoformat(), utc.isoformat().replace("+00:00", "Z"), athena, f"{athena} UTC", format_time(want) or ""]
     assert {form: parse_time(form) for form in forms} == dict.fromkeys(forms, want)
 
 

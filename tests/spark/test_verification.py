@@ -23,11 +23,11 @@ def side(name: str, story_id: int, language: str, published_at: int) -> dict[str
 
 def test_a_story_keeps_its_language_in_a_flag_across_languages() -> None:
     row = side("a", 1, MARATHI, 2_000) | side("b", 2, HINDI, 1_000) | {"by_passages": True}
-    [flag] = verification.rows_of([row], Text, {}, CONFIG, flagged_at=3_000)
-    assert flag.keys() == set(verification.verified_schema().names)
+    [flag] = verification.make_rows([row], Text, {}, CONFIG, flagged_at=3_000)
+    assert flag.keys() == set(verification.make_verified_schema().names)
     assert (flag["language"], flag["story_id"], flag["story_language"]) == (MARATHI, 1, MARATHI)
     later = side("a", 1, HINDI, 1_000) | side("b", 2, MARATHI, 2_000) | {"by_passages": True}
-    [flag] = verification.rows_of([later], Text, {}, CONFIG, flagged_at=3_000)
+    [flag] = verification.make_rows([later], Text, {}, CONFIG, flagged_at=3_000)
     assert (flag["language"], flag["story_id"], flag["story_language"]) == (HINDI, 2, MARATHI)
     copying = results.make_story_row([flag])
     assert copying is not None

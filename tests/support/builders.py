@@ -115,7 +115,7 @@ def stories_as_changes(db: sqlite3.Connection) -> list[Change]:
 
 def verify_pending(db: sqlite3.Connection, version: str = "v") -> None:
     """Verify every pending candidate by its hashes and signatures, without its texts."""
-    pending = candidates.pending(db, BEFORE_ALL, 10_000)
+    pending = candidates.list_pending(db, BEFORE_ALL, 10_000)
     verification.record(db, [(pair, assess(pair, None, None, Thresholds())) for pair in pending], version)
 
 
@@ -151,9 +151,9 @@ def flag_pair(
     signals: Signals = NO_SIGNALS,
 ) -> None:
     """Flag two stories, created where they are missing, as a pair of this kind with these signals."""
-    missing = {first, second} - stories.stored_versions(db, [first, second]).keys()
+    missing = {first, second} - stories.read_stored_versions(db, [first, second]).keys()
     commit(db, *(fingerprinted(story_id, story_id, language) for story_id in missing), pairs={(first, second)})
-    [pair] = candidates.pending(db, BEFORE_ALL, 2)
+    [pair] = candidates.list_pending(db, BEFORE_ALL, 2)
     verification.record(db, [(pair, Assessment(kind, signals))], "v")
 
 

@@ -53,7 +53,7 @@ class ChangingLedger(RuleBasedStateMachine):
 
     def flag_pair(self, pair: tuple[int, int], kind: Kind, spans_a: Spans, spans_b: Spans) -> None:
         for story_id in pair:
-            if not stories.stored_versions(self.db, [story_id]):
+            if not stories.read_stored_versions(self.db, [story_id]):
                 self.write(story_id, None, None)
         flag_spans(self.db, *pair, kind, spans_a, spans_b)
 
@@ -79,8 +79,8 @@ class ChangingLedger(RuleBasedStateMachine):
     def undo(self, n: int) -> None:
         if self.decisions:
             decision = self.decisions.pop(n % len(self.decisions))
-            if verdicts.of_decision(self.db, decision) and not verdicts.built_upon(self.db, decision):
-                seen = verdicts.state(self.db, verdicts.flags_of(self.db, decision))
+            if verdicts.list_of_decision(self.db, decision) and not verdicts.find_built_upon(self.db, decision):
+                seen = verdicts.state(self.db, verdicts.list_flags(self.db, decision))
                 verdicts.undo(self.db, decision, "Asha", seen)
 
     @rule(story_id=ids, forgotten=st.booleans())

@@ -59,7 +59,7 @@ class CheckedLedger:
         self.reads: Counter[int] = Counter()
         self.is_available = True
         self.read = self._read
-        self._pages = Pages(Content(url=f"file:{ledger.path.parent}"), files.submitted_folder(ledger.path))
+        self._pages = Pages(Content(url=f"file:{ledger.path.parent}"), files.name_submitted_folder(ledger.path))
         texts = Texts(self._to_compare)
         parts = self.index, passages, ledger, texts, detection, VERSION
         self.checker = Checker(*parts)

@@ -27,4 +27,4 @@ def flag_spans(  # noqa: PLR0917 - a flag in one line
     with transaction(db):
         candidates.put(db, a, b)
     assessment = Assessment(kind, ALIKE, spans_a, spans_b)
-    verification.record(db, [(pair, assessment) for pair in candidates.pending(db, BEFORE_ALL, 99)], "v")
+    verification.record(db, [(pair, assessment) for pair in candidates.list_pending(db, BEFORE_ALL, 99)], "v")

@@ -52,7 +52,7 @@ def write_copying_story(  # noqa: PLR0917 - a story and where to write it
     pairs = [(source_id, story_id) for source_id in ids]
     matched = candidates.Matches(story_id, ids, len(ids))
     stories.commit(db, stories.Batch(Outcomes.of(outcomes), [matched], 1, {}, None))
-    pending = {(pair.a.id, pair.b.id): pair for pair in candidates.pending(db, BEFORE_ALL, 10_000)}
+    pending = {(pair.a.id, pair.b.id): pair for pair in candidates.list_pending(db, BEFORE_ALL, 10_000)}
     assessed = [(pending[pair], _assessment(source, len(words))) for pair, source in zip(pairs, sources, strict=True)]
     verification.record(db, assessed, "v")
     return ids

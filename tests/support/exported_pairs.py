@@ -17,7 +17,7 @@ from neardup.moderation.export.cases import ListedCase, Tally
 from neardup.moderation.export.formats import guard_text
 from neardup.moderation.export.page import write_page
 from neardup.moderation.export.tables import PAIR_COLUMNS, PAIR_TIMES, ExportRow
-from neardup.records import NO_SPANS, rfc3339
+from neardup.records import NO_SPANS, format_time
 
 from tests.support.hostile_titles import TITLES
 
@@ -25,7 +25,7 @@ titles = st.none() | st.text(st.characters(codec="utf-8"), min_size=1) | st.samp
 numbers = st.integers(0, 2**63 - 1)
 ids = numbers | st.text(st.characters(codec="utf-8"), min_size=1) | st.sampled_from(TITLES)
 share = st.floats(0, 1)
-times = st.none() | st.integers(-2_208_988_800_000, 4_102_444_800_000).map(rfc3339)
+times = st.none() | st.integers(-2_208_988_800_000, 4_102_444_800_000).map(format_time)
 pairs_of = st.fixed_dictionaries(
     dict.fromkeys(PAIR_COLUMNS, st.none())
     | {"flag_id": numbers}

@@ -42,7 +42,7 @@ async def run_job(
 
 
 async def latest(ledger: Ledger) -> dict[str, Any]:
-    [run] = await ledger.do(runs.latest, 1)
+    [run] = await ledger.do(runs.list_latest, 1)
     return run
 
 

@@ -19,14 +19,14 @@ def give_verdict(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]], verdi
 def decide_case(db: sqlite3.Connection, story_id: int, verdict: Verdict, note: str = "") -> int:
     """Give all flags of the case of a story a verdict."""
     cases.refresh(db)
-    case_id = cases.of_story(db, story_id)
+    case_id = cases.find_case(db, story_id)
     assert case_id is not None, "the story is in no case"
-    ids = cases.flags_of(db, case_id)
+    ids = cases.list_flags(db, case_id)
     return verdicts.decide(db, ids, verdict, note, "Asha", verdicts.state(db, ids))
 
 
 def undo(db: sqlite3.Connection, decision: int) -> None:
-    verdicts.undo(db, decision, "Asha", verdicts.state(db, verdicts.flags_of(db, decision)))
+    verdicts.undo(db, decision, "Asha", verdicts.state(db, verdicts.list_flags(db, decision)))
 
 
 def add_copies(db: sqlite3.Connection, *ids: int) -> int:

@@ -12,7 +12,7 @@ from neardup.app import open_readers
 from neardup.config import Config, Meaning, load
 from neardup.core.verify.tiers import TRANSLATED
 from neardup.errors import Misuse
-from neardup.insights.evaluate.meaning import evaluate_meaning, meaning_tables
+from neardup.insights.evaluate.meaning import evaluate_meaning, make_meaning_tables
 from neardup.ledger import connect, files, meaning_flags, read
 from neardup.meaning import neighbours, search
 from neardup.meaning.run import EmbeddingSummary, embed
@@ -113,7 +113,7 @@ async def test_the_thresholds_are_fitted_to_the_stories_that_were_searched_for(
     for row in facts["kinds"]:
         assert row["fitted"] == (row["stories"] >= 30), row
         assert row["threshold"] > row["location"]
-    assert any("the thresholds would find" in table.note for table in meaning_tables(facts))
+    assert any("the thresholds would find" in table.note for table in make_meaning_tables(facts))
     assert found(stories) == WANTED, "the copies stand out from the others"
     assert (await run(stories)).search.searched == facts["searched_again"] == len(WANTED)
     assert found(stories) == WANTED
@@ -124,7 +124,7 @@ async def test_a_kind_that_few_stories_have_pairs_of_keeps_its_threshold(
 ) -> None:
     await run(stories)
     monkeypatch.setattr("neardup.insights.evaluate.meaning.LEAST_STORIES", 30)
-    with closing(sqlite3.connect(files.vectors_file(stories.ledger))) as db, db:
+    with closing(sqlite3.connect(files.name_vectors_file(stories.ledger))) as db, db:
         db.execute("UPDATE codes SET translated = NULL WHERE story_id % 2")
     async with embeddings_server(*[embeddings_of_concepts] * 1_000) as (url, _):
         by_url = Meaning(kind="url", url=url, model="concepts")

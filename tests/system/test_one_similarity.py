@@ -15,7 +15,7 @@ from neardup.config import load
 from neardup.core.verify.tiers import list_kinds
 from neardup.ledger import cases, connect
 from neardup.moderation.desk.api import case_object
-from neardup.records import percent
+from neardup.records import format_percent
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from tests.support.command import Neardup, embedded
@@ -168,7 +168,7 @@ async def test_a_pair_of_each_kind_has_one_similarity_at_every_door(flagged: Nea
         }
         values = {round(similarity, 12) for similarity in doors.values()}  # a workbook has 15 digits
         assert len(values) == 1, f"{kind}: the similarities differ: {doors}"
-        shown = percent(doors["jsonl"])
+        shown = format_percent(doors["jsonl"])
         assert f"similarity {shown}" in flagged("compare", a, b).out, f"{kind}: compare does not print {shown}"
         assert shown in flagged("check", own_page, "--language", language).out, f"{kind}: check does not print {shown}"
         assert f"Similarity: {shown}" in page, f"{kind}: the page of the export does not show {shown}"

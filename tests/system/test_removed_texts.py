@@ -39,10 +39,10 @@ def test_an_account_that_comes_back_is_known(make_neardup: Callable[..., Neardup
         decide_case(db, 2, Verdict.PLAGIARISM)
     run(1, 2, 3, 4, empty=2)
     with closing(connect(neardup.ledger)) as db:
-        found = removed_texts.of_stories(db, LISTED)
+        found = removed_texts.read_of_stories(db, LISTED)
     assert [(row["story_id"], row["author"], row["removed_author"]) for row in found] == [(3, "ravi2", "ravi")]
     assert [(row["kind"], row["similarity"]) for row in found] == [("exact", 1.0)]
     neardup.configure(f"{config}\n[detection]\nremember_removed_days = 0\n")
     run(1, 2, 3, 4, empty=2)
     with closing(connect(neardup.ledger)) as db:
-        assert not removed_texts.of_stories(db, LISTED), "it is remembered for longer than it is to be"
+        assert not removed_texts.read_of_stories(db, LISTED), "it is remembered for longer than it is to be"

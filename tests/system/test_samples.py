@@ -183,7 +183,7 @@ def test_reindex_and_forget(neardup: Neardup) -> None:
 
 def test_the_doctor_finds_nothing_wrong(neardup: Neardup) -> None:
     connect(neardup.ledger).close()
-    open_words(neardup.ledger, files.titles_file(neardup.ledger)).close()
+    open_words(neardup.ledger, files.name_titles_file(neardup.ledger)).close()
     probed = neardup("doctor")
     assert probed.code == 0, probed.out
     assert "neardup.db.titles, complete" in probed.out

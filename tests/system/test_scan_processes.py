@@ -14,7 +14,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.pipeline.progress import Watch, ignore_progress
 from neardup.scan import documents, workers
 from neardup.scan.job import scan_documents, scan_processes
-from neardup.scan.request import Request, config_of, create_ledger, list_documents
+from neardup.scan.request import Request, create_ledger, list_documents, make_config
 
 from tests.support.sample_texts import STORIES
 
@@ -53,7 +53,7 @@ def scanned(folder: Path) -> tuple[int, int]:
         create_ledger(None) as ledger,
         list_documents(Request([str(folder)]), ledger.with_name("texts"), None) as listing,
     ):
-        config = config_of(ledger, listing.url)
+        config = make_config(ledger, listing.url)
         with scan_processes(config) as processes:
             scanned = scan_documents(config, listing.documents, processes, unwatched, is_kept=False)
             counts = asyncio.run(scanned).summary.counts

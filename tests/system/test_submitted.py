@@ -86,7 +86,7 @@ def test_checks_submissions_and_runs_agree(make_neardup: Callable[..., Neardup])
                     assert story.story_id is not None
                     result = await parts.submissions.checker.check(story)
                     assert matches_of(result) == flags_of(expected, story.story_id), f"story {story.story_id}"
-                    held = similarities.of_story(db, story.story_id)
+                    held = similarities.read_similarity(db, story.story_id)
                     assert held is not None and result.similarity == held.similarity
                     assert (result.verdict == "clear") == (not result.matches) and not result.estimated
 
@@ -99,7 +99,7 @@ def test_checks_submissions_and_runs_agree(make_neardup: Callable[..., Neardup])
     asyncio.run(check_all())
     asyncio.run(submit_all())
     assert flags(submitted) == expected
-    assert len(list(files.submitted_folder(submitted.ledger).iterdir())) == len(ROWS)
+    assert len(list(files.name_submitted_folder(submitted.ledger).iterdir())) == len(ROWS)
     done = submitted("backfill", "--json").facts
     assert (done["fingerprinted"], done["skipped"], done["flagged"]) == (0, {"unchanged": len(ROWS)}, {})
     assert flags(submitted) == expected

@@ -145,8 +145,8 @@ def test_a_new_copy_of_a_template_is_shown_once(platform: Platform) -> None:
 
 def test_undo_reopens_a_flag_and_forget_drops_verdicts(platform: Platform) -> None:
     with closing(connect(platform.neardup.ledger)) as db:
-        [given] = verdicts.of_pair(db, *TEMPLATE)
-        verdicts.undo(db, given["decision"], "Binu", verdicts.state(db, verdicts.flags_of(db, given["decision"])))
+        [given] = verdicts.list_of_pair(db, *TEMPLATE)
+        verdicts.undo(db, given["decision"], "Binu", verdicts.state(db, verdicts.list_flags(db, given["decision"])))
     assert platform.flagged()[TEMPLATE] == ("partial", "open", None)
     assert platform.neardup("forget", str(PLAGIARISM[0])).code == 0
     assert platform.verdict_facts()["judged"] == {"not_similar": 1}

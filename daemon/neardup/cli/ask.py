@@ -96,7 +96,7 @@ def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json:
     from neardup.cli import output
     from neardup.core.languages import SHIPPED
     from neardup.moderation.evidence.page import write_evidence
-    from neardup.moderation.evidence.terminal import side_by_side
+    from neardup.moderation.evidence.terminal import render_pair
     from neardup.query.compare import compare as compare_texts
 
     if html is not None:
@@ -112,7 +112,7 @@ def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json:
     if as_json:
         click.echo(json.dumps(asdict(comparison), ensure_ascii=False))
     else:
-        output.out.print(side_by_side(comparison))
+        output.out.print(render_pair(comparison))
 
 
 @make_command
@@ -125,7 +125,7 @@ def show(config: "Config", story: str, as_json: bool) -> None:
     """
     from neardup.app import open_readers
     from neardup.cli import output
-    from neardup.moderation.evidence.terminal import similarity_bars
+    from neardup.moderation.evidence.terminal import render_report
     from neardup.query.similarity import compute_similarity
 
     number = parse_story_id(story)
@@ -136,7 +136,7 @@ def show(config: "Config", story: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
-        output.out.print(similarity_bars(report))
+        output.out.print(render_report(report))
 
 
 @make_command
@@ -178,13 +178,13 @@ def verify_proof(config: "Config | None", file: Path, key: str, page: Path | Non
     Exits with 1 where the proof does not hold.
     """
     from neardup.query.proof import read_proof, verify
-    from neardup.records import rfc3339
+    from neardup.records import format_time
 
     public_key = _read(Path(key)).decode(errors="replace") if Path(key).is_file() else key
     verified = verify(read_proof(_read(file)), public_key, None if page is None else _read(page))
     for entry in verified.proof.entries:
         shown = ", the text of the page" if entry == verified.of_page else ""
-        click.echo(f"{verified.proof.story} known since {rfc3339(entry.seen_at)}: {entry.text_sha256}{shown}")
+        click.echo(f"{verified.proof.story} known since {format_time(entry.seen_at)}: {entry.text_sha256}{shown}")
     if verified.proof.since:
         click.echo("the log of the earlier head is the beginning of this one")
     click.echo(f"proved by the signed head of {verified.head.size:,} entries")

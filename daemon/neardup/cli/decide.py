@@ -28,7 +28,7 @@ from neardup.core.verify import tiers
 from neardup.core.verify.clusters import POLICIES
 from neardup.errors import Misuse
 from neardup.option_values import FORMATS
-from neardup.records import STATUSES, MarkReason, readable_time, rfc3339
+from neardup.records import STATUSES, MarkReason, format_readable_time, format_time
 
 if TYPE_CHECKING:
     import asyncio
@@ -51,10 +51,10 @@ SHOWN = 50  # suspects
 
 def parse_target(output: str) -> "Target | None":
     """What --output names; None for -, which is stdout.  Raises Misuse."""
-    from neardup.option_values import target_of
+    from neardup.option_values import read_target
 
     try:
-        target = None if output == "-" else target_of(output)
+        target = None if output == "-" else read_target(output)
     except ValueError as error:
         raise Misuse(f"--output: {error}") from None
     if isinstance(target, Path):
@@ -195,13 +195,13 @@ def export(
     from neardup.moderation.export.tables import is_of_meaning
     from neardup.moderation.export.write import ExportOptions
     from neardup.moderation.export.write import export as write_export
-    from neardup.option_values import format_of, unknown_ending
+    from neardup.option_values import explain_ending, format_of
 
     if fingerprints is not None:
         _write_fingerprints(config, fingerprints)
         return
     target = parse_target(output)
-    if target and not file_format and (problem := unknown_ending(target)):
+    if target and not file_format and (problem := explain_ending(target)):
         raise Misuse(f"--output: {problem}, or name it with --format")
     chosen = file_format or (format_of(target) if target else None) or config.export.format or "csv"
     if bom and chosen != "csv":
@@ -277,7 +277,7 @@ async def _write_case(config: "Config", story: str, form: Form, target: "Target 
         number = parse_story_id(story)
         record = read_case_record(db, number)
         if record is None:
-            raise marks.without_fingerprint(db, number, story)
+            raise marks.explain_no_fingerprint(db, number, story)
     async with aclosing(open_readers(config)) as pool:
 
         async def load(known: Mapping[str, Any]) -> "LoadedStory | UnreadableStory":
@@ -302,12 +302,12 @@ def _write_content(config: "Config", found: "CaseFile", form: Form) -> bytes:
 def verdicts(config: "Config", since: str | None) -> None:
     """Print every verdict and undo, in the order of time, as JSON lines."""
     from neardup.ledger import read, snapshot, translate_errors
-    from neardup.ledger.verdicts import event_as_json, events_since
+    from neardup.ledger.verdicts import dump_event, list_events_since
 
     after = parse_time_option("--since", since)
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
-        for event in events_since(db, after):
-            click.echo(event_as_json(event))
+        for event in list_events_since(db, after):
+            click.echo(dump_event(event))
 
 
 @make_command
@@ -405,21 +405,21 @@ def suspects(
 
 def _record(story: "MarkedStory") -> dict[str, object]:
     """A story as a JSON object."""
-    return asdict(story) | {"marked_at": rfc3339(story.marked_at)}
+    return asdict(story) | {"marked_at": format_time(story.marked_at)}
 
 
 def _make_stories_table(stories: "Sequence[MarkedStory]") -> "Table":
     from rich.text import Text
 
     from neardup.ledger import marks
-    from neardup.moderation.evidence.terminal import plain
+    from neardup.moderation.evidence.terminal import make_plain
 
     table = console.make_table("story", "language", "author", "title", "reasons", "marked at")
     for story in stories:
-        reasons = marks.in_words(story.marks)
-        marked_at = readable_time(rfc3339(story.marked_at))
+        reasons = marks.describe_marks(story.marks)
+        marked_at = format_readable_time(format_time(story.marked_at))
         cells = (story.story_id, story.language, story.author_id or "", story.title, reasons, marked_at)
-        table.add_row(*(Text(plain(str(cell))) for cell in cells))
+        table.add_row(*(Text(make_plain(str(cell))) for cell in cells))
     return table
 
 
@@ -427,10 +427,10 @@ def _make_authors_table(authors: "Sequence[MarkedAuthor]") -> "Table":
     from rich.text import Text
 
     from neardup.cli import output
-    from neardup.moderation.evidence.terminal import plain
+    from neardup.moderation.evidence.terminal import make_plain
 
     table = console.make_table("author", "stories", "reasons")
     for author in authors:
-        name = "not known" if author.author_id is None else plain(author.author_id)
+        name = "not known" if author.author_id is None else make_plain(author.author_id)
         table.add_row(Text(name), f"{author.stories:,}", output.format_reasons(Counter(author.reasons)))
     return table

@@ -71,7 +71,7 @@ def scan(
     from neardup.moderation.export.write import export as write_export
     from neardup.ops.selectors import propose_chrome
     from neardup.scan.job import scan_documents, scan_processes
-    from neardup.scan.request import STDIN, Request, config_of, create_ledger, list_documents, write_config
+    from neardup.scan.request import STDIN, Request, create_ledger, list_documents, make_config, write_config
     from neardup.source.documents import Columns
 
     for option, path in (("--html", html), ("--keep", keep)):
@@ -84,7 +84,7 @@ def scan(
         texts = ledger.with_name(f"{ledger.name}.texts")
         listing = stack.enter_context(list_documents(request, texts, stdin))
         strip = propose_chrome(listing.pages)
-        config = config_of(ledger, listing.url, strip)
+        config = make_config(ledger, listing.url, strip)
         processes = stack.enter_context(scan_processes(config))
 
         async def find_and_write(_: "asyncio.Event") -> "Scan":
@@ -144,19 +144,19 @@ async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:
     At most MOST_PAIRS pairs are printed, of which the first MAX_PAIRS_WITH_PASSAGES have their passages.
     """
     from neardup.ledger import clusters, flags, read, snapshot, translate_errors
-    from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, copied_passages
+    from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, find_copied_passages
     from neardup.moderation.export.tables import export_row
 
     path = config.ledger.path
     with closing(read(path)) as db, translate_errors(path), snapshot(db):
-        total, cluster_of = flags.count(db), clusters.by_story(db)
+        total, cluster_of = flags.count(db), clusters.map_stories(db)
         pairs = [export_row(row, cluster_of) for row in flags.select(db, limit=MOST_PAIRS)]
     if not pairs:
         click.echo("No copies.")
         return
     first = {pair["flag_id"]: (pair["matched_id"], pair["story_id"]) for pair in pairs[:MAX_PAIRS_WITH_PASSAGES]}
     with console.show_waiting("scan"):
-        passages = await copied_passages(config, open_pool, first)
+        passages = await find_copied_passages(config, open_pool, first)
     for number, members in enumerate(_group_by_cluster(pairs), 1):
         for line in _write_heading(members, number):
             click.echo(line)
@@ -187,9 +187,9 @@ def _write_heading(pairs: "Sequence[ExportRow]", number: int) -> Iterator[str]:
 
 def _write_pair(pair: "ExportRow", copied: "CopiedPassages | None") -> Iterator[str]:
     from neardup.cli.output import format_similarity
-    from neardup.moderation.evidence.terminal import abridge, plain
+    from neardup.moderation.evidence.terminal import abridge, make_plain
 
-    names = (plain(pair[f"{side}_title"]) for side in ("story", "matched"))
+    names = (make_plain(pair[f"{side}_title"]) for side in ("story", "matched"))
     words = "" if pair["copied_words"] is None else f"{pair['copied_words']:,} words"
     yield f"  {pair['kind']:14} {format_similarity(pair):>5} {words:>12}  {'  =  '.join(names)}"
     if copied is None:

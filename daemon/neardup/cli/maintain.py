@@ -32,7 +32,7 @@ WARNINGS = 3  # the exit code of `doctor` where nothing fails
 def status(config: "Config", as_json: bool) -> None:
     """Show stories, flags, runs, dead letters and the index."""
     from neardup.cli.output import show_status
-    from neardup.ops.status import status as read_status
+    from neardup.ops.status import collect_status as read_status
 
     with console.show_waiting("status"):
         current = run_async(lambda _: read_status(config))

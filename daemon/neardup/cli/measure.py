@@ -14,7 +14,7 @@ import click
 from neardup.cli import console
 from neardup.cli.command import find_language, json_option, make_command, parse_time_option, run_async
 from neardup.errors import Misuse
-from neardup.records import MIN_BLOCK, Language, rfc3339
+from neardup.records import MIN_BLOCK, Language, format_time
 
 if TYPE_CHECKING:
     import asyncio
@@ -98,11 +98,11 @@ def evaluate(
     if meaning and truth is not None:
         raise Misuse("--meaning and --truth exclude each other")
     if meaning:
-        from neardup.insights.evaluate.meaning import evaluate_meaning, meaning_tables
+        from neardup.insights.evaluate.meaning import evaluate_meaning, make_meaning_tables
 
         with console.show_waiting("evaluate"):
             facts = run_async(lambda _: evaluate_meaning(config))
-        tables = meaning_tables(facts)
+        tables = make_meaning_tables(facts)
     elif truth is not None:
         labels = read_labels(truth)
         db = read(config.ledger.path)
@@ -205,7 +205,7 @@ def audit_(config: "Config", sample: int, since: str | None, as_json: bool) -> N
     figures = {name: getattr(done, name) for name in ("stories", "unreadable", "compared", "candidates", "left_out")}
     if as_json:
         facts = {
-            "since": rfc3339(known_since),
+            "since": format_time(known_since),
             **figures,
             "recall": [_recall_facts(recall) for recall in done.recalls],
             "misses": [asdict(miss) for miss in done.misses],

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from neardup.records import percent, readable_time, rfc3339
+from neardup.records import format_percent, format_readable_time, format_time
 
 if TYPE_CHECKING:
     from neardup.ledger.marks import MarkCount
@@ -117,7 +117,7 @@ def show_flags(records: list[dict[str, Any]], total: int) -> None:
 
 def format_similarity(pair: dict[str, Any]) -> str:
     """Format the similarity of a pair as a percentage, with a ~ if it is estimated."""
-    return f"{'~' if pair['estimated'] else ''}{percent(pair['similarity'])}"
+    return f"{'~' if pair['estimated'] else ''}{format_percent(pair['similarity'])}"
 
 
 def show_check(result: "CheckResult") -> None:
@@ -133,7 +133,7 @@ def show_check(result: "CheckResult") -> None:
     for column in ("kind", "similarity", "story", "title", "author", "published", *OF_WORKS * has_works):
         table.add_column(column, overflow="fold")
     for match in result.matches:
-        published = readable_time(rfc3339(match.published_at)) or ("" if match.catalogue else "not known")
+        published = format_readable_time(format_time(match.published_at)) or ("" if match.catalogue else "not known")
         cells = (
             match.kind if match.permission_id is None else f"{match.kind}, permitted",
             format_similarity(match.as_dict()),
@@ -157,7 +157,7 @@ def show_dead_letters(counts: dict[str, int], dead_letters: list[dict[str, Any]]
     for column in ("key", "reason", "times", "last at", "why"):
         table.add_column(column, overflow="fold")
     for row in dead_letters:
-        cells = (row["key"], row["reason"], row["attempts"], readable_time(row["last_at"]), row["error"])
+        cells = (row["key"], row["reason"], row["attempts"], format_readable_time(row["last_at"]), row["error"])
         table.add_row(*(Text(str(cell)) for cell in cells))
     out.print(table)
     if (rest := sum(counts.values()) - len(dead_letters)) > 0:
@@ -218,7 +218,8 @@ def _format_cluster(cluster: "ClusterStatus") -> str:
     original = cluster.likely_original
     order = "order of publication not known" if original is None else f"likely original {original}"
     return (
-        f"{cluster.size:,} stories, {order}, weakest edge {weakest.a} - {weakest.b} ({percent(weakest.similarity)})"
+        f"{cluster.size:,} stories, {order},"
+        f" weakest edge {weakest.a} - {weakest.b} ({format_percent(weakest.similarity)})"
         + (f", {chain}" if chain else "")
     )
 
@@ -226,9 +227,9 @@ def _format_cluster(cluster: "ClusterStatus") -> str:
 def _list_status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     yield "running", list(_format_running(status.running)) if status.running else ["nothing"]
     if daemon := status.daemon:
-        yield "daemon", [f"process {daemon.get('pid')}; next run at {readable_time(daemon['next_run'])}"]
+        yield "daemon", [f"process {daemon.get('pid')}; next run at {format_readable_time(daemon['next_run'])}"]
     if waiting := status.waiting:
-        yield "waiting", [f"for the {waiting.what} since {readable_time(waiting.since)}: {waiting.why}"]
+        yield "waiting", [f"for the {waiting.what} since {format_readable_time(waiting.since)}: {waiting.why}"]
     yield "stories", [f"{language:10} {n:>12,}" for language, n in status.stories.items()] or ["none"]
     yield (
         "open flags",
@@ -257,7 +258,7 @@ def _list_status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     if status.reference:
         warning = [f"warning: {status.reference_warning}"] if status.reference_warning else []
         yield "reference", [*_format_catalogues(status.reference), *warning]
-    yield "watermark", [readable_time(status.watermark) or "none yet"]
+    yield "watermark", [format_readable_time(status.watermark) or "none yet"]
     index = asdict(status.index)
     largest_buckets = index.pop("hottest_buckets", {})
     yield "index", [f"{name}: {value}" for name, value in index.items()]
@@ -268,7 +269,7 @@ def _list_status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     yield (
         "last runs",
         [
-            f"{readable_time(run['started_at'])} {run['command']:9} {run['status']:8}"
+            f"{format_readable_time(run['started_at'])} {run['command']:9} {run['status']:8}"
             f" listed {run['counts'].get('listed', 0):,}"
             + _format_unread(run["counts"])
             + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
@@ -287,8 +288,8 @@ def _format_mark(mark: "MarkCount") -> str:
 
 
 def _format_scrub(scrub: "Scrubbing") -> str:
-    ended = rfc3339(scrub.round_ended_at)
-    rounds = f"every story was compared by {readable_time(ended)}" if ended else "no round has ended yet"
+    ended = format_time(scrub.round_ended_at)
+    rounds = f"every story was compared by {format_readable_time(ended)}" if ended else "no round has ended yet"
     return (
         f"{rounds}; this round is at number {scrub.number:,}; of {scrub.stories:,} compared {scrub.incomplete:,} lacked"
         f" entries; {scrub.damaged:,} passage segments were damaged"
@@ -314,7 +315,7 @@ def _format_passages(passages: dict[str, Any]) -> Iterator[str]:
 
 
 def _format_running(running: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{running['command']}, process {running.get('pid')}, since {readable_time(running.get('since'))}"
+    yield f"{running['command']}, process {running.get('pid')}, since {format_readable_time(running.get('since'))}"
     if progress := running.get("progress"):
         done, left = progress["done"], progress["seconds_left"]
         yield ", ".join(
@@ -342,7 +343,7 @@ def _format_recalls(check: "RecallStatus") -> Iterator[str]:
 
     of_all = [row for row in check.recalls if row.language == ALL]
     found = ", ".join(f"{row.subject} {row.found:,} of {row.total:,}" for row in of_all)
-    yield f"{check.measure} {readable_time(check.measured_at)}: {found or 'none tried'}"
+    yield f"{check.measure} {format_readable_time(check.measured_at)}: {found or 'none tried'}"
     for row in check.recalls:
         if row.fewer_than_before:
             yield f"  warning: {row.language}, {row.subject}: {row.found:,} of {row.total:,}, more in the month before"

@@ -17,7 +17,7 @@ from neardup.cli.command import (
     run_async,
 )
 from neardup.errors import Fatal, Misuse
-from neardup.records import readable_time, rfc3339
+from neardup.records import format_readable_time, format_time
 
 if TYPE_CHECKING:
     from neardup.config import Config
@@ -78,13 +78,13 @@ def _list_permissions(config: "Config", *, as_json: bool) -> None:
     from neardup.cli import output
     from neardup.ledger import now_ms, read, snapshot, translate_errors
     from neardup.ledger.permissions import PermissionFilter, select
-    from neardup.moderation.evidence.terminal import plain
+    from neardup.moderation.evidence.terminal import make_plain
 
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
         rows = select(db, PermissionFilter(current=True), now_ms())
     for row in rows:
         for time in ("since", "until", "entered_at", "revoked_at"):
-            row[time] = rfc3339(row[time])
+            row[time] = format_time(row[time])
     if as_json:
         click.echo(json.dumps({"permissions": rows}, ensure_ascii=False))
     elif rows:
@@ -96,7 +96,7 @@ def _list_permissions(config: "Config", *, as_json: bool) -> None:
             term = " ".join(f"{word} {row[word]}" for word in ("since", "until") if row[word])
             by, to = row["granted_by"] or row["catalogue"], row["granted_to"] or "everyone"
             cells = (str(row["permission_id"]), by, what, to, row["licence"] or "", term, row["entered_by"])
-            table.add_row(*(Text(plain(cell)) for cell in cells))
+            table.add_row(*(Text(make_plain(cell)) for cell in cells))
         output.out.print(table)
     else:
         output.out.print("No permissions.")
@@ -126,7 +126,11 @@ def complaints_(config: "Config", path: Path | None, *, closed: bool, as_json: b
         click.echo(json.dumps(list(map(_make_complaint_record, listed)), ensure_ascii=False))
         return
     for complaint in listed:
-        ends = f"due {readable_time(rfc3339(complaint.due_at))}" if complaint.is_open else f"{complaint.outcome}"
+        ends = (
+            f"due {format_readable_time(format_time(complaint.due_at))}"
+            if complaint.is_open
+            else f"{complaint.outcome}"
+        )
         click.echo(f"{complaint.number}  story {complaint.shown}  {ends}")
     if not listed:
         click.echo(f"No {'closed' if closed else 'open'} complaints.")
@@ -134,7 +138,7 @@ def complaints_(config: "Config", path: Path | None, *, closed: bool, as_json: b
 
 def _make_complaint_record(complaint: "Complaint") -> dict[str, object]:
     """A complaint as a JSON object, without the complainant."""
-    times = {name: rfc3339(getattr(complaint, name)) for name in ("received_at", "due_at", "closed_at")}
+    times = {name: format_time(getattr(complaint, name)) for name in ("received_at", "due_at", "closed_at")}
     shown = {"story_id": complaint.shown, "original_id": complaint.original_shown}
     names = ("number", "statement", "evidence", "outcome")
     return {name: getattr(complaint, name) for name in names} | shown | times
@@ -178,5 +182,7 @@ async def _add_complaints(config: "Config", rows: "Sequence[tuple[int, Mapping[s
                 refused += 1
                 click.echo(f"line {line}: {error}", err=True)
             else:
-                click.echo(f"line {line}: complaint {made.number}, due {readable_time(rfc3339(made.due_at))}")
+                click.echo(
+                    f"line {line}: complaint {made.number}, due {format_readable_time(format_time(made.due_at))}"
+                )
     return refused

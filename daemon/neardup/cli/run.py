@@ -25,7 +25,7 @@ from neardup.cli.command import (
 )
 from neardup.errors import Misuse, NeardupError
 from neardup.option_values import DEFAULT_LISTEN
-from neardup.records import DEAD_LETTER_REASONS, rfc3339
+from neardup.records import DEAD_LETTER_REASONS, format_time
 from neardup.serve.tokens import Right
 from neardup.telemetry.log import log
 
@@ -156,7 +156,7 @@ def make_self_checks(app: "App", watch: "Watch | None" = None) -> "list[Hook]":
 
     if not app.config.run.canaries:
         return []
-    return [canaries.hook(app, watch or ignore_progress)]
+    return [canaries.make_hook(app, watch or ignore_progress)]
 
 
 def _show_flags(config: "Config", new: list[dict[str, Any]], summary: "Summary", total: int) -> None:
@@ -174,7 +174,7 @@ def _read_flagged(db: "sqlite3.Connection", since: int, *, same_author: bool) ->
     from neardup.moderation.export.tables import PAIRS, export_row
 
     with snapshot(db):
-        cluster_of = clusters.by_story(db)
+        cluster_of = clusters.map_stories(db)
         new = Selection(since=since, same_author=same_author)
         rows = (export_row(row, cluster_of) for row in flags.select(db, new, limit=output.SHOWN_FLAGS))
         return list(names.show_ids(db, rows, PAIRS.story_ids))
@@ -216,7 +216,7 @@ def dead_letters_(
         return
     choice = DeadLetterFilter(reason, tuple(map(_make_key, keys)))
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
-        counts = dead_letters.counts(db, choice)
+        counts = dead_letters.count_by_reason(db, choice)
         shown = [] if drop else dead_letters.select(db, choice, limit=-1 if as_json else SHOWN)
     if drop:
         if not keys and reason is None:
@@ -226,7 +226,7 @@ def dead_letters_(
         click.echo(json.dumps({"dropped": dropped}) if as_json else f"{dropped:,} dead letters were deleted")
         return
     for dead_letter in shown:
-        dead_letter |= {name: rfc3339(dead_letter[name]) for name in ("first_at", "last_at")}
+        dead_letter |= {name: format_time(dead_letter[name]) for name in ("first_at", "last_at")}
     if as_json:
         click.echo(json.dumps({"by_reason": counts, "dead_letters": shown}, ensure_ascii=False))
     else:
@@ -372,7 +372,7 @@ def embed(config: "Config", *, since: str | None, imported: Path | None, as_json
         await _notify(config, "stopped" if stop.is_set() else "done", done)
         return done
 
-    with only_one(files.vectors_file(config.ledger.path), "embed"):
+    with only_one(files.name_vectors_file(config.ledger.path), "embed"):
         done = run_async(do_embed, finishes_queued_work=True)
     click.echo(json.dumps(asdict(done)) if as_json else _describe(done))
     exit_if_interrupted()

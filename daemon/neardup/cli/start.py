@@ -248,10 +248,10 @@ def _show_roads(renderings: "Sequence[Rendering | None]") -> None:
 
 def _write(values: "dict[str, Value]", output: Path) -> "Config":
     from neardup.config import load
-    from neardup.ops.new_folder import config_text
+    from neardup.ops.new_folder import make_config_text
 
     try:
-        output.write_text(config_text(values), encoding="utf-8")
+        output.write_text(make_config_text(values), encoding="utf-8")
     except OSError as error:
         raise Fatal(f"cannot write {output}: {error.strerror}") from error
     return load(output)

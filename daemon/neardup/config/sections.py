@@ -17,7 +17,7 @@ from msgspec import Meta, field
 from neardup.config.schedule import Daily, Schedule, parse_duration, parse_schedule
 from neardup.config.section import Address, FromText, HttpUrl, Secret, Section, match_pattern, refuse_missing
 from neardup.core.text.extraction import Extraction
-from neardup.option_values import DEFAULT_LISTEN, Format, Target, format_of, target_of, unknown_ending
+from neardup.option_values import DEFAULT_LISTEN, Format, Target, explain_ending, format_of, read_target
 
 SHORTEST_TOKEN = 16  # characters
 WEBHOOK_SECRET = re.compile(r"whsec_(?=.{32,88}$)(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
@@ -520,7 +520,7 @@ class Export(Section, frozen=True, kw_only=True):
 
     path: Annotated[
         Target | None,
-        FromText(target_of),
+        FromText(read_target),
         Meta(description="File or `s3://BUCKET/KEY` that receives all open flags after each run. Unset means no file."),
     ] = None
     format: Annotated[
@@ -546,7 +546,7 @@ class Export(Section, frozen=True, kw_only=True):
     ] = ()
 
     def __post_init__(self) -> None:
-        if self.path and not self.format and (problem := unknown_ending(self.path)):
+        if self.path and not self.format and (problem := explain_ending(self.path)):
             raise ValueError(f"path: {problem}, or set export.format")
 
     @property

@@ -54,7 +54,7 @@ async def find_reason(
     """Why a pair of a sampled story is not flagged.  Raises Transient if the index does not answer."""
     if state is not None and state in ON_RECORD:
         return ON_RECORD[state]
-    held = await app.reader.do(stories.fingerprints, [pair.a.id, pair.b.id])
+    held = await app.reader.do(stories.read_fingerprints, [pair.a.id, pair.b.id])
     if len(held) < 2 or any(held[side.id].simhash != side.simhash for side in (pair.a, pair.b)):
         return Reason.GONE
     match = pair.b.id if pair.a.id == story_id else pair.a.id
@@ -76,10 +76,10 @@ async def count_lacking_entries(app: App, ids: Sequence[int]) -> list[int]:
     if not isinstance(app.index, Completeness):
         return []
     applied = (await app.index.position()).applied
-    inserted = await app.reader.do(versions.inserts_of, ids)
+    inserted = await app.reader.do(versions.list_inserts, ids)
     held: list[Change] = [change for change in inserted if applied is None or change.number <= applied]
     missing = await app.index.missing(held)
-    existing = await app.reader.do(versions.existing_numbers, [change.number for change in held])
+    existing = await app.reader.do(versions.find_existing_numbers, [change.number for change in held])
     return [n for change, n in zip(held, missing, strict=True) if change.number in existing]
 
 
@@ -124,7 +124,7 @@ async def audit(app: App, sample: int, since: int) -> Audited:
         texts = Texts(pool.read_to_compare)
         hashes = await _read_passages(app, texts, ids)
         found = {story_id: WideMatches() for story_id in hashes}
-        stories = await app.reader.do(versions.existing_fingerprints, hashes, ())
+        stories = await app.reader.do(versions.read_existing_fingerprints, hashes, ())
         compared = await match_fingerprints(app.reader, stories, app.config.detection, found)
         await match_passages(app.reader, app.passages, hashes, app.config.detection.common_passage, found)
         trials, misses, candidates = await _verify(app, texts, found)
@@ -165,14 +165,16 @@ async def _verify(app: App, texts: Texts, found: Mapping[int, WideMatches]) -> t
         assessed = await _assess(app, texts, pairs, common)
         verified += len(assessed)
         state = await app.reader.do(self_checks.find_on_record, [_get_ids(pair) for _, pair, _ in assessed])
-        shown = await app.reader.do(names.shown_ids, {side.id for _, pair, _ in assessed for side in (pair.a, pair.b)})
+        shown = await app.reader.do(
+            names.read_shown_ids, {side.id for _, pair, _ in assessed for side in (pair.a, pair.b)}
+        )
         for story_id, pair, assessment in assessed:
             if assessment is None or assessment.kind is None or assessment.signals.estimated:
                 continue
             on_record, reason = state.get(_get_ids(pair)), None
             if on_record is not OnRecord.FLAGGED:
                 reason = await find_reason(app, story_id, pair, found[story_id], on_record)
-                misses.append(_miss(story_id, pair, assessment, reason, shown))
+                misses.append(_make_miss(story_id, pair, assessment, reason, shown))
             if reason is not Reason.VERDICT:
                 trials.append(Trial(pair.language, story_id, assessment.kind, reason is None))
     return trials, misses, verified
@@ -198,7 +200,9 @@ async def _assess(
     return [(story_id, pair, found) for (story_id, pair), found in zip(pairs, assessed, strict=True)]
 
 
-def _miss(story_id: int, pair: Candidate, assessment: Assessment, reason: Reason, shown: Mapping[int, ShownId]) -> Miss:
+def _make_miss(
+    story_id: int, pair: Candidate, assessment: Assessment, reason: Reason, shown: Mapping[int, ShownId]
+) -> Miss:
     match = pair.b.id if pair.a.id == story_id else pair.a.id
     signals = assessment.signals
     containment = max((x for x in (signals.containment_a, signals.containment_b) if x is not None), default=None)

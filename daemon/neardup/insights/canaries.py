@@ -29,7 +29,7 @@ WORDS = range(200, 5_000)  # of a story that is copied: shorter ones are missed 
 CHECKS_AT_ONCE = 4
 
 
-def hook(app: App, watch: Watch) -> Hook:
+def make_hook(app: App, watch: Watch) -> Hook:
     """A hook that measures after a run that ended; `run.canaries` is the number of stories of each language.
 
     `watch` is called when it begins: it may take a minute.
@@ -38,12 +38,12 @@ def hook(app: App, watch: Watch) -> Hook:
     async def measure(summary: Summary) -> None:
         if summary.status == "done":
             watch(Progress(phase="looking up canaries"))
-            await record(app)
+            await record_recalls(app)
 
     return Hook("canaries", measure)
 
 
-async def record(app: App) -> None:
+async def record_recalls(app: App) -> None:
     """Measure, and record the recall by language and edit.  Raises what checks raise."""
     trials = await look_up_canaries(app)
     log.info("canaries", looked_up=len(trials), found=sum(attempt.found for attempt in trials))
@@ -59,13 +59,13 @@ async def look_up_canaries(app: App) -> list[Trial]:
         texts = Texts(pool.read_to_compare)
         checker = make_checker(app, texts)
         for stories in originals_drawn.values():
-            originals = await _read(pool, stories)
+            originals = await _read_originals(pool, stories)
             if len(originals) > 1:  # an edit takes words from another story
                 trials += await _check_copies(checker, originals)
     return trials
 
 
-async def _read(pool: ReaderPool, stories: Sequence[Story]) -> list[Original]:
+async def _read_originals(pool: ReaderPool, stories: Sequence[Story]) -> list[Original]:
     """The stories whose pages can be read."""
     texts = await asyncio.gather(*map(pool.read_text, stories))
     return [
@@ -81,13 +81,13 @@ async def _check_copies(checker: Checker, originals: Sequence[Original]) -> list
 
     async def check(story: PlantedStory, text: str) -> list[Trial]:
         async with slots:
-            return await _check(checker, corpus, story, text)
+            return await _check_copy(checker, corpus, story, text)
 
     checks = (check(story, text) for story, text in zip(corpus.stories, texts, strict=True) if story.copy)
     return [attempt for some in await asyncio.gather(*checks) for attempt in some]
 
 
-async def _check(checker: Checker, corpus: Corpus, story: PlantedStory, text: str) -> list[Trial]:
+async def _check_copy(checker: Checker, corpus: Corpus, story: PlantedStory, text: str) -> list[Trial]:
     """Check one copy, which counts for each story whose text it has; not at all if index or texts did not answer."""
     assert story.copy is not None
     prepared = await asyncio.to_thread(prepare, Text(text))

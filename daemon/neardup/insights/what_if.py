@@ -59,7 +59,7 @@ def compare_thresholds(db: sqlite3.Connection, detection: Detection, since: int,
                 for kind in list_kinds()
                 if now[language, kind] or changed[language, kind]
             }
-            for language in languages.numbers(db)
+            for language in languages.map_numbers(db)
             if any(now[language, kind] or changed[language, kind] for kind in list_kinds())
         },
     }

@@ -36,7 +36,7 @@ Do = Callable[..., Awaitable[Any]]  # calls work on a connection to the ledger, 
 # of a lookup's, but everything read would count as the daemon's own memory.
 CACHE_KIB = 16_000
 READERS_CACHE_KIB = 8_000
-AMONG = "IN (SELECT value FROM json_each(?))"  # a list of any length as one parameter, `json_list` of the values
+AMONG = "IN (SELECT value FROM json_each(?))"  # a list of any length as one parameter, `dump_list` of the values
 
 
 def now_ms() -> int:
@@ -60,7 +60,7 @@ def connect(path: Path) -> sqlite3.Connection:
         _create(db, path)
         files.refuse_damage(db, path)
     except FAILURES as error:
-        raise _failure_to(f"open the ledger {path}", path, error) from error
+        raise _explain_failure_to(f"open the ledger {path}", path, error) from error
     except OSError as error:
         raise Fatal(f"cannot open the ledger {path}: {error.strerror}") from error
     return db
@@ -81,18 +81,18 @@ def read(path: Path) -> sqlite3.Connection:
             check_same_thread=False,
         )
         db.execute(f"PRAGMA cache_size = -{READERS_CACHE_KIB}")
-        version = schema.version_of(db)
+        version = schema.read_version(db)
         schema.refuse_other_versions(version, path)
         if version == 0:
             raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
     except FAILURES as error:
-        raise _failure_to(f"read the ledger {path}", path, error) from error
+        raise _explain_failure_to(f"read the ledger {path}", path, error) from error
     except OSError as error:
         raise Fatal(f"cannot read the ledger {path}: {error.strerror}") from error
     return db
 
 
-def _failure_to(do: str, path: Path, error: Failure) -> NeardupError:
+def _explain_failure_to(do: str, path: Path, error: Failure) -> NeardupError:
     """As `failure`; on a full disk SQLite cannot even make the file by which readers share the log."""
     if get_code(error) in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN} and files.is_full(path.parent):
         return Fatal(f"cannot {do}: its disk is full; {HINTS[sqlite3.SQLITE_FULL]}")
@@ -101,15 +101,15 @@ def _failure_to(do: str, path: Path, error: Failure) -> NeardupError:
 
 def _is_at_rest(path: Path) -> bool:
     """Whether the file cannot change; SQLite would otherwise create a log beside it even to read it."""
-    return files.is_read_only(path) and not files.log_file(path).exists()
+    return files.is_read_only(path) and not files.name_log_file(path).exists()
 
 
 def _create(db: sqlite3.Connection, path: Path) -> None:
     """Make the tables where the file is new.  Raises Fatal for a ledger of another schema."""
-    if schema.version_of(db) == schema.VERSION:
+    if schema.read_version(db) == schema.VERSION:
         return
     with transaction(db):
-        version = schema.version_of(db)  # another process may have made them meanwhile
+        version = schema.read_version(db)  # another process may have made them meanwhile
         schema.refuse_other_versions(version, path)
         if version == 0:
             schema.create(db)
@@ -148,19 +148,19 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise explain_failure(error, f"the ledger {path} failed") from error
 
 
-def named_rows(db: sqlite3.Connection, query: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+def select_named_rows(db: sqlite3.Connection, query: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
     """The rows of a query as sqlite3.Row, whose columns have names."""
     cursor = db.cursor()
     cursor.row_factory = sqlite3.Row
     return cursor.execute(query, values)
 
 
-def json_list(values: Iterable[object]) -> str:
+def dump_list(values: Iterable[object]) -> str:
     """Values as the parameter of AMONG."""
     return json.dumps(list(values))
 
 
-def all_of(conditions: Sequence[tuple[str, Sequence[object]]]) -> tuple[str, list[object]]:
+def join_conditions(conditions: Sequence[tuple[str, Sequence[object]]]) -> tuple[str, list[object]]:
     """SQL conditions with their values -> the condition that all of them hold, with all values."""
     return " AND ".join(sql for sql, _ in conditions) or "true", [value for _, values in conditions for value in values]
 
@@ -175,7 +175,7 @@ class Ledger(ThreadedConnection):
     def __init__(self, path: Path, opened: Callable[[Path], sqlite3.Connection] = connect) -> None:
         super().__init__(opened(path), f"the ledger {path} failed")
         self.path = path
-        self._file, self._log = files.identity(path), files.identity(files.log_file(path))
+        self._file, self._log = files.read_identity(path), files.read_identity(files.name_log_file(path))
 
     async def do(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """As `ThreadedConnection.do`.  Raises LedgerReplaced as well; what `work` wrote is lost then."""
@@ -189,7 +189,7 @@ class Ledger(ThreadedConnection):
         return await super().do(do_checked)
 
     def _refuse_replaced(self) -> None:
-        if self._file is None or files.identity(self.path) != self._file:
+        if self._file is None or files.read_identity(self.path) != self._file:
             self.refuse_successor()
             raise LedgerReplaced(f"the ledger {self.path} was replaced by another file")
 
@@ -199,10 +199,10 @@ class Ledger(ThreadedConnection):
         A file that is gone may be restored soon, and is not replaced by a new one.  Beside another file, SQLite would
         take the log of this one for its own.
         """
-        found, log = files.identity(self.path), files.log_file(self.path)
+        found, log = files.read_identity(self.path), files.name_log_file(self.path)
         if found is None:
             raise LedgerReplaced(f"the ledger {self.path} was moved away")
-        if found != self._file and self._log is not None and files.identity(log) == self._log:
+        if found != self._file and self._log is not None and files.read_identity(log) == self._log:
             raise LedgerReplaced(
                 f"the ledger {self.path} was replaced beside the log of the former one: stop neardup, move {log} away,"
                 " and restore the copy again"

@@ -10,17 +10,17 @@ from neardup.core.verify.suppression import SUPPRESSING, ActiveVerdict, Decision
 from neardup.records import Kind, Verdict
 
 
-def of_pair(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:
+def read_of_pair(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:
     """The active verdict on a pair, a < b."""
-    return _latest(db, "a = ? AND b = ?", *pair)
+    return _read_latest(db, "a = ? AND b = ?", *pair)
 
 
-def on_either_story(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:
+def read_on_either_story(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:
     """The latest active verdict on any pair of either of these stories: the context of a new flag."""
-    return _latest(db, "a IN (?1, ?2) OR b IN (?1, ?2)", *pair)
+    return _read_latest(db, "a IN (?1, ?2) OR b IN (?1, ?2)", *pair)
 
 
-def _latest(db: sqlite3.Connection, condition: str, *values: object) -> ActiveVerdict | None:
+def _read_latest(db: sqlite3.Connection, condition: str, *values: object) -> ActiveVerdict | None:
     row = db.execute(
         f"SELECT verdict_id, verdict, kind FROM active_verdicts WHERE {condition} ORDER BY verdict_id DESC LIMIT 1",
         values,
@@ -28,7 +28,7 @@ def _latest(db: sqlite3.Connection, condition: str, *values: object) -> ActiveVe
     return row and ActiveVerdict(row[0], Verdict(row[1]), row[2])
 
 
-def decisions_on(db: sqlite3.Connection, story_id: int) -> Decisions:
+def read_decisions(db: sqlite3.Connection, story_id: int) -> Decisions:
     """The decisions on cases that suppress pairs of a story, each with its latest verdict and the most severe kind.
 
     They suppress no pair of two sources of one story, which need not match each other.
@@ -46,12 +46,12 @@ def decisions_on(db: sqlite3.Connection, story_id: int) -> Decisions:
     return found
 
 
-def ruling_on(db: sqlite3.Connection, pair: tuple[int, int], kind: Kind) -> Ruling:
+def make_ruling_on_pair(db: sqlite3.Connection, pair: tuple[int, int], kind: Kind) -> Ruling:
     """What the verdicts on record mean for a pair, a < b, that was verified to be of this kind."""
     flagged_as = db.execute("SELECT kind FROM flags WHERE a = ? AND b = ? AND status <> 'withdrawn'", pair).fetchone()
-    own = of_pair(db, pair)
+    own = read_of_pair(db, pair)
     undecided = own is None and flagged_as is None  # decisions count only for an undecided pair
-    on_a, on_b = (decisions_on(db, story_id) if undecided else {} for story_id in pair)
+    on_a, on_b = (read_decisions(db, story_id) if undecided else {} for story_id in pair)
     return rule(kind, flagged_as[0] if flagged_as else None, own, (on_a, on_b))
 
 
@@ -60,17 +60,17 @@ def suppress(db: sqlite3.Connection, pair: tuple[int, int], verdict_id: int, now
     db.execute("INSERT OR REPLACE INTO suppressed_pairs VALUES (?, ?, ?, ?)", (*pair, verdict_id, now))
 
 
-def suppressed_counts(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
+def count_suppressed(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
     """Suppressed pairs, by language and verdict."""
-    return _counts(db, "suppressed_pairs JOIN verdicts v USING (verdict_id) WHERE true")
+    return _count(db, "suppressed_pairs JOIN verdicts v USING (verdict_id) WHERE true")
 
 
-def context_counts(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
+def count_in_context(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
     """Open flags with a story on which there is an earlier verdict, by language and that verdict."""
-    return _counts(db, "flags f JOIN verdicts v ON v.verdict_id = f.context WHERE f.status = 'open'")
+    return _count(db, "flags f JOIN verdicts v ON v.verdict_id = f.context WHERE f.status = 'open'")
 
 
-def _counts(db: sqlite3.Connection, rows: str) -> dict[tuple[str, str], int]:
+def _count(db: sqlite3.Connection, rows: str) -> dict[tuple[str, str], int]:
     counted = db.execute(
         f"SELECT (SELECT name FROM languages WHERE number = v.language) AS name, v.verdict, count(*) FROM {rows}"
         " GROUP BY name, v.verdict ORDER BY name, v.verdict"

@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from neardup.ledger import AMONG, json_list, named_rows
+from neardup.ledger import AMONG, dump_list, select_named_rows
 from neardup.ledger.flags import JOINING
 from neardup.ledger.story_rows import pack_id
-from neardup.records import Kind, Language, ShownId, shown_id
+from neardup.records import Kind, Language, ShownId, show_id
 
 STATUSES = ", ".join(f"'{status}'" for status in JOINING)
 # Either side of a flag may be the author's; the unary + keeps SQLite from scanning the index by status.
@@ -56,7 +56,7 @@ class AuthorNews(NamedTuple):
 
 def list_copies(db: sqlite3.Connection, author_id: str, since: int, before: int | None, limit: int) -> list[AuthorCopy]:
     """The copies of an author's stories flagged at or after a time, the latest flag first, those `before` a flag."""
-    rows = named_rows(
+    rows = select_named_rows(
         db,
         f"SELECT flag_id, own, other, later_id FROM ({OF_AUTHOR}) WHERE ?3 IS NULL OR flag_id < ?3"
         " ORDER BY flag_id DESC LIMIT ?4",
@@ -67,7 +67,7 @@ def list_copies(db: sqlite3.Connection, author_id: str, since: int, before: int 
 
 def list_news(db: sqlite3.Connection, since: int, after: str | None, limit: int, copies: int) -> list[AuthorNews]:
     """The authors with copies flagged at or after a time, `after` one of them, each with up to so many copies."""
-    rows = named_rows(
+    rows = select_named_rows(
         db,
         "SELECT CAST(author AS TEXT) AS author, count(*) AS total FROM"
         f" ({OF_ALL}) WHERE ?1 IS NULL OR author > ?1 GROUP BY author ORDER BY author LIMIT ?3",
@@ -79,19 +79,19 @@ def list_news(db: sqlite3.Connection, since: int, after: str | None, limit: int,
 
 
 def _describe(db: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> list[AuthorCopy]:
-    stories = json_list({row[side] for row in rows for side in ("own", "other")})
+    stories = dump_list({row[side] for row in rows for side in ("own", "other")})
     described = f"SELECT id, name, title, language, published_at FROM described WHERE id {AMONG}"
-    known = {row["id"]: row for row in named_rows(db, described, (stories,))}
+    known = {row["id"]: row for row in select_named_rows(db, described, (stories,))}
     pairs = f"SELECT flag_id, kind, similarity, status, flagged_at FROM flags WHERE flag_id {AMONG}"
-    flags = {row["flag_id"]: row for row in named_rows(db, pairs, (json_list(row["flag_id"] for row in rows),))}
+    flags = {row["flag_id"]: row for row in select_named_rows(db, pairs, (dump_list(row["flag_id"] for row in rows),))}
     found = []
     for row in rows:
         own, other, flag = known[row["own"]], known[row["other"]], flags[row["flag_id"]]
         copy = AuthorCopy(
             flag_id=row["flag_id"],
-            own=shown_id(own["id"], own["name"]),
+            own=show_id(own["id"], own["name"]),
             own_title=own["title"],
-            other=shown_id(other["id"], other["name"]),
+            other=show_id(other["id"], other["name"]),
             title=other["title"],
             language=other["language"],
             published_at=other["published_at"],

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from neardup.ledger import languages, named_rows, names, now_ms, transaction, webhook_events
+from neardup.ledger import languages, names, now_ms, select_named_rows, transaction, webhook_events
 from neardup.ledger.story_rows import pack_id
-from neardup.records import Language, rfc3339
+from neardup.records import Language, format_time
 
 OPEN, PLAGIARISM = "open", "plagiarism"
 OTHERS = "other_author IS NOT author"
@@ -119,7 +119,7 @@ def list_flagged_stories(
     the other, or in an order that is not known), and `stories`, the number of stories without the limit.  Stories with
     the verdict plagiarism come first, then the most similar ones.
     """
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT f.*, d.id, d.name, d.title, d.language, d.published_at FROM"
         " (SELECT g.*, x.similarity, count(*) OVER () AS stories FROM"
@@ -141,7 +141,7 @@ def list_other_authors(db: sqlite3.Connection, author_id: str, limit: int) -> li
     copy the other's), `copied_by` (the other's that copy the author's), `unordered` (flags), `plagiarism` (flags with
     this verdict), and `authors`, the number of rows without the limit.
     """
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT CAST(other_author AS TEXT) AS other, count(*) AS pairs,"
         f" count(DISTINCT iif(is_later AND {COPIED}, story_id, NULL)) AS copied_from,"
@@ -159,7 +159,7 @@ def list_own_pairs(db: sqlite3.Connection, author_id: str, limit: int) -> list[s
 
     Columns: a, b, kind, status, language, title_a, title_b, name_a, name_b.
     """
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT x.id AS a, y.id AS b, kind, status, x.language, x.title AS title_a, y.title AS title_b,"
         " x.name AS name_a, y.name AS name_b FROM"
@@ -177,7 +177,7 @@ def list_repeat_offenders(db: sqlite3.Connection, *, limit: int, offset: int = 0
     Columns: author_id, `plagiarism` (stories with this verdict), `stories` (those that copy), `pairs` (their open flags
     and those with the verdict plagiarism), and `authors`, the number of rows without the limit.
     """
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT CAST(copying_author AS TEXT) AS author_id, count(DISTINCT later_id) AS stories, count(*) AS pairs,"
         f" count(DISTINCT iif(status = '{PLAGIARISM}', later_id, NULL)) AS plagiarism, count(*) OVER () AS authors"
@@ -200,7 +200,7 @@ def hide(db: sqlite3.Connection, author_id: str, note: str, moderator: str) -> N
             (pack_id(author_id), note, moderator, now),
         ).rowcount
         if is_new:
-            _announce(db, {"at": rfc3339(now), "event": "hide", "by": moderator, "author": author_id, "note": note})
+            _announce(db, {"at": format_time(now), "event": "hide", "by": moderator, "author": author_id, "note": note})
 
 
 def show(db: sqlite3.Connection, author_id: str, moderator: str) -> None:
@@ -212,13 +212,13 @@ def show(db: sqlite3.Connection, author_id: str, moderator: str) -> None:
             (now, moderator, pack_id(author_id)),
         ).rowcount
         if is_changed:
-            _announce(db, {"at": rfc3339(now), "event": "show", "by": moderator, "author": author_id, "note": ""})
+            _announce(db, {"at": format_time(now), "event": "show", "by": moderator, "author": author_id, "note": ""})
 
 
 def _announce(db: sqlite3.Connection, event: dict[str, Any]) -> None:
     """Have it posted that an author is hidden or shown, with his undecided stories, if verdicts have a webhook."""
     if webhook_events.is_wanted(db, webhook_events.VERDICTS):
-        stories = list(names.shown_ids(db, list_undecided(db, event["author"])).values())
+        stories = list(names.read_shown_ids(db, list_undecided(db, event["author"])).values())
         webhook_events.announce(db, webhook_events.VERDICTS, event | {"stories": stories})
 
 
@@ -237,7 +237,7 @@ def list_hidden(db: sqlite3.Connection) -> list[sqlite3.Row]:
 
     Columns: author, note, moderator, hidden_at.
     """
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT CAST(author AS TEXT) AS author, note, moderator, hidden_at FROM hidden_authors WHERE shown_at IS NULL"
         " ORDER BY hidden_at DESC, hiding_id DESC",
@@ -249,7 +249,7 @@ def list_hidings(db: sqlite3.Connection, author_id: str) -> list[sqlite3.Row]:
 
     Columns: note, moderator, hidden_at, shown_at, shown_by.
     """
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT note, moderator, hidden_at, shown_at, shown_by FROM hidden_authors WHERE author = ?"
         " ORDER BY hiding_id DESC",
@@ -259,7 +259,7 @@ def list_hidings(db: sqlite3.Connection, author_id: str) -> list[sqlite3.Row]:
 
 def read_open_languages(db: sqlite3.Connection, author_id: str) -> set[Language]:
     """The languages of an author's open flags."""
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     rows = db.execute(
         f"SELECT DISTINCT language FROM flags WHERE (author_a = ?1 OR author_b = ?1) AND +status = '{OPEN}'",
         (pack_id(author_id),),
@@ -267,7 +267,7 @@ def read_open_languages(db: sqlite3.Connection, author_id: str) -> set[Language]
     return {name_of[number] for (number,) in rows if number is not None}
 
 
-def hiding_events(db: sqlite3.Connection, since: int) -> Iterator[dict[str, Any]]:
+def list_hiding_events(db: sqlite3.Connection, since: int) -> Iterator[dict[str, Any]]:
     """When authors were hidden and shown, at or after a time (ms), in the order of time.
 
     Members: event ("hide" or "show"), at (RFC 3339), by, author, and note.
@@ -280,4 +280,4 @@ def hiding_events(db: sqlite3.Connection, since: int) -> Iterator[dict[str, Any]
         (since,),
     )
     for _, event, at, by, author, note in rows:
-        yield {"at": rfc3339(at), "event": event, "by": by, "author": author, "note": note}
+        yield {"at": format_time(at), "event": event, "by": by, "author": author, "note": note}

@@ -47,7 +47,7 @@ def back_up(ledger: Path, to: Path, companions: Sequence[Companion]) -> int:
     _refuse(ledger, to)
     with closing(read(ledger)) as source:
         try:
-            with _part_of(to) as (part, handle):
+            with _open_part(to) as (part, handle):
                 os.fchmod(handle, stat.S_IMODE(ledger.stat().st_mode) & files.SHARED_MODE)
                 _copy(source, part, companions)
                 _refuse_damage(part)
@@ -77,7 +77,7 @@ def _refuse(ledger: Path, to: Path) -> None:
 
 
 @contextmanager
-def _part_of(to: Path) -> Iterator[tuple[Path, int]]:
+def _open_part(to: Path) -> Iterator[tuple[Path, int]]:
     """An empty, locked file beside a path, removed at the end unless it was renamed.  Raises Transient."""
     part = to.with_name(f".{to.name}.part")
     handle = os.open(part, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -100,18 +100,18 @@ def _part_of(to: Path) -> Iterator[tuple[Path, int]]:
 def _copy(source: sqlite3.Connection, part: Path, companions: Sequence[Companion]) -> None:
     """Copy the pages of one snapshot.  Raises Fatal."""
     with closing(sqlite3.connect(part, isolation_level=None)) as copy, snapshot(source):
-        last = outbox.last_seq(source)  # the first read starts the snapshot
+        last = outbox.read_last_seq(source)  # the first read starts the snapshot
         for companion in companions:
             companion.begin()
         source.backup(copy, pages=PAGES_A_STEP, progress=lambda *_: None)  # signals interrupt it between steps
         copy.execute("PRAGMA journal_mode = DELETE")  # no log beside it
-        if outbox.last_seq(copy) != last:
+        if outbox.read_last_seq(copy) != last:
             raise _explain_damage("its last change is missing")
 
 
 def _refuse_damage(part: Path) -> None:
     """Check the copy as it is in the file, not in the cache of the connection that wrote it.  Raises Fatal."""
-    if faults := files.faults_in(part):
+    if faults := files.find_faults(part):
         raise _explain_damage("; ".join(faults))
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from neardup.core.verify.suppression import template_suppresses
 from neardup.core.verify.tiers import list_kinds_of_meaning, list_kinds_of_passages
-from neardup.ledger import AMONG, active_verdicts, json_list, languages, now_ms, similarities, transaction
+from neardup.ledger import AMONG, active_verdicts, dump_list, languages, now_ms, similarities, transaction
 from neardup.records import BandedFingerprint, Candidate, PairedStory, Verdict, is_work
 
 SIDE = "{0}.id, {0}.language, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
@@ -55,12 +55,12 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
     paired with works.
     """
     if is_work(nominated.story_id):
-        nominated = _without_works(nominated)
+        nominated = _leave_out_works(nominated)
     _note_crowd(db, nominated)
     ids = [*nominated.ids, *nominated.by_passages]
     if not ids:
         return nominated.left_out
-    on_record = _on_record(db, nominated.story_id, ids)
+    on_record = _read_statuses(db, nominated.story_id, ids)
     left_out = sum(
         _nominate(db, nominated.story_id, some, nominated.most, on_record, by_passages=by_passages)
         for some, by_passages in ((nominated.ids, False), (nominated.by_passages, True))
@@ -68,7 +68,7 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
     return nominated.left_out + left_out
 
 
-def _without_works(nominated: Matches) -> Matches:
+def _leave_out_works(nominated: Matches) -> Matches:
     """The matches of a work: works of the reference are not compared with each other."""
     ids, by_passages = (
         [match for match in some if not is_work(match)] for some in (nominated.ids, nominated.by_passages)
@@ -93,7 +93,7 @@ def _nominate(
             is_template=template is not None, has_status=status is not None, template_matched=template_matched
         )
         if suppressed and template is not None:
-            active_verdicts.suppress(db, _pair(story_id, match), template, now)
+            active_verdicts.suppress(db, _sort_pair(story_id, match), template, now)
         elif match > story_id and status is None and not _has_room(db, match, story_id, most):
             left_out += 1
         else:
@@ -119,7 +119,7 @@ def offer(db: sqlite3.Connection, story_id: int, matches: Iterable[int], most: i
 def _note_crowd(db: sqlite3.Connection, nominated: Matches) -> None:
     """Record how many matches a story has, if they are many."""
     own = (sum(match < nominated.story_id for match in some) for some in (nominated.ids, nominated.by_passages))
-    if (size := max(own) + nominated.left_out) > _most_uncounted(nominated.most):
+    if (size := max(own) + nominated.left_out) > _limit_uncounted(nominated.most):
         db.execute(
             "INSERT INTO crowded_stories (number, matches, is_cut) SELECT number, ?2, ?3 FROM stories WHERE id = ?1"
             " ON CONFLICT DO UPDATE"
@@ -128,7 +128,7 @@ def _note_crowd(db: sqlite3.Connection, nominated: Matches) -> None:
         )
 
 
-def _most_uncounted(most: int) -> int:
+def _limit_uncounted(most: int) -> int:
     """So many matches, at most, has a story that is not among `crowded_stories`."""
     return most // 2
 
@@ -147,7 +147,7 @@ def _has_room(db: sqlite3.Connection, story_id: int, match: int, most: int) -> b
     counted = db.execute(
         "INSERT INTO crowded_stories (number, matches) SELECT number, ?2 FROM stories WHERE id = ?1"
         " ON CONFLICT DO UPDATE SET matches = matches + 1 RETURNING matches, is_cut",
-        (story_id, _most_uncounted(most) + 1),
+        (story_id, _limit_uncounted(most) + 1),
     ).fetchone()
     if counted is None or (counted[0] <= most and not counted[1]):
         return True
@@ -160,7 +160,7 @@ def request_selection(db: sqlite3.Connection, story_ids: Iterable[int], among: s
     db.execute(
         "UPDATE crowded_stories SET due = due + 1"
         f" WHERE number IN (SELECT number FROM stories WHERE id {AMONG}){among}",
-        (json_list(story_ids),),
+        (dump_list(story_ids),),
     )
 
 
@@ -186,14 +186,14 @@ class CrowdedStory(NamedTuple):
         return BandedFingerprint(self.side.language, self.side.simhash, self.side.signature)
 
 
-def due_for_selection(db: sqlite3.Connection, after: int, limit: int) -> list[CrowdedStory]:
+def list_due_for_selection(db: sqlite3.Connection, after: int, limit: int) -> list[CrowdedStory]:
     """The first stories with a number above `after` whose matches are to be selected again, by number."""
     rows = db.execute(
         f"SELECT c.number, due, {SIDE.format('s')} FROM crowded_stories c JOIN stories s ON s.number = c.number"
         " WHERE due > 0 AND c.number > ? ORDER BY c.number LIMIT ?",
         (after, limit),
     )
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     return [
         CrowdedStory(number, due, PairedStory(n, name_of[language], *rest)) for number, due, n, language, *rest in rows
     ]
@@ -237,11 +237,11 @@ def _withdraw_others(db: sqlite3.Connection, story_id: int, matches: Collection[
         f"DELETE FROM suppressed_pairs WHERE {others}",
         f"UPDATE flags SET status = 'withdrawn' WHERE {others} AND status IN ('open', 'permitted')",
     ):
-        db.execute(statement, (json_list(matches), story_id))
+        db.execute(statement, (dump_list(matches), story_id))
 
 
 def _count_present(db: sqlite3.Connection, ids: Collection[int]) -> int:
-    return int(db.execute(f"SELECT count(*) FROM stories WHERE id {AMONG}", (json_list(ids),)).fetchone()[0])
+    return int(db.execute(f"SELECT count(*) FROM stories WHERE id {AMONG}", (dump_list(ids),)).fetchone()[0])
 
 
 def nominate_again(db: sqlite3.Connection, nominated: Sequence[Matches]) -> None:
@@ -258,9 +258,9 @@ def renominate(db: sqlite3.Connection, matches: Matches) -> None:
         request_selection(db, [matches.story_id])
 
 
-def without_templates(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> list[int]:
+def leave_out_templates(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> list[int]:
     """The matches of a story that `nominate` would record: one copy of a template at most."""
-    on_record, kept = _on_record(db, story_id, ids), list[int]()
+    on_record, kept = _read_statuses(db, story_id, ids), list[int]()
     template_matched = any(status is not None and template is not None for status, template in on_record.values())
     for match in ids:
         status, template = on_record[match]
@@ -272,7 +272,9 @@ def without_templates(db: sqlite3.Connection, story_id: int, ids: Sequence[int])
     return kept
 
 
-def _on_record(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> dict[int, tuple[str | None, int | None]]:
+def _read_statuses(
+    db: sqlite3.Connection, story_id: int, ids: Sequence[int]
+) -> dict[int, tuple[str | None, int | None]]:
     """Each match -> its status with the story, and the latest verdict that calls it a template.
 
     The status is that of their flag or, if that was withdrawn, the active verdict; None for a pair that has neither.
@@ -285,12 +287,12 @@ def _on_record(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> dic
         f" (SELECT verdict FROM active_verdicts WHERE {pair})),"
         " (SELECT max(verdict_id) FROM active_verdicts WHERE (a = value OR b = value) AND verdict = ?2"
         " AND kind NOT IN (SELECT value FROM json_each(?3))) FROM json_each(?4)",
-        (story_id, Verdict.TEMPLATE, json.dumps(list_kinds_of_passages() + list_kinds_of_meaning()), json_list(ids)),
+        (story_id, Verdict.TEMPLATE, json.dumps(list_kinds_of_passages() + list_kinds_of_meaning()), dump_list(ids)),
     )
     return {match: (status, template) for match, status, template in rows}
 
 
-def _pair(story_id: int, match: int) -> tuple[int, int]:
+def _sort_pair(story_id: int, match: int) -> tuple[int, int]:
     return min(story_id, match), max(story_id, match)
 
 
@@ -306,37 +308,37 @@ def put(db: sqlite3.Connection, story_id: int, match: int, *, by_passages: bool 
         " AND NOT EXISTS (SELECT 1 FROM suppressed_pairs WHERE a = ?1 AND b = ?2)"
         " ON CONFLICT DO UPDATE SET verified_at = NULL, by_passages = min(by_passages, excluded.by_passages)"
         " WHERE verified_at IS NOT NULL OR by_passages > excluded.by_passages",
-        (*_pair(story_id, match), by_passages),
+        (*_sort_pair(story_id, match), by_passages),
     ).rowcount
 
 
-def pending(db: sqlite3.Connection, after: tuple[int, int], limit: int) -> list[Candidate]:
+def list_pending(db: sqlite3.Connection, after: tuple[int, int], limit: int) -> list[Candidate]:
     """The next candidates to verify after a pair, in order."""
-    return _candidates(
+    return _select(
         db, "INDEXED BY candidates_pending", "(c.a, c.b) > (?, ?) ORDER BY c.a, c.b LIMIT ?", (*after, limit)
     )
 
 
-def pending_of(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Candidate]:
+def list_pending_of_stories(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Candidate]:
     """The candidates to verify of some stories."""
     among = "IN (SELECT value FROM json_each(?1))"
     either = f"SELECT a, b FROM candidates WHERE a {among} UNION SELECT a, b FROM candidates WHERE b {among}"
-    return _candidates(db, "", f"(c.a, c.b) IN ({either})", (json_list(story_ids),))
+    return _select(db, "", f"(c.a, c.b) IN ({either})", (dump_list(story_ids),))
 
 
-def of_pair(db: sqlite3.Connection, pair: tuple[int, int]) -> Candidate | None:
+def read_candidate(db: sqlite3.Connection, pair: tuple[int, int]) -> Candidate | None:
     """The pair a < b as a candidate; None if a story of it is not on record."""
-    return next(iter(of_pairs(db, [pair])), None)
+    return next(iter(read_candidates(db, [pair])), None)
 
 
-def of_pairs(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> list[Candidate]:
+def read_candidates(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> list[Candidate]:
     """These pairs as candidates, whether they are nominated or not; those with a story that is gone are left out."""
     sides = f"{SIDE.format('a')}, {SIDE.format('b')}"
     of = "json_each(?) p JOIN stories a ON a.id = p.value ->> 0 JOIN stories b ON b.id = p.value ->> 1"
-    return _read_candidates(db, db.execute(f"SELECT {sides} FROM {of}", (json_list(pairs),)))
+    return _read_candidates(db, db.execute(f"SELECT {sides} FROM {of}", (dump_list(pairs),)))
 
 
-def _candidates(db: sqlite3.Connection, index: str, condition: str, values: tuple[int | str, ...]) -> list[Candidate]:
+def _select(db: sqlite3.Connection, index: str, condition: str, values: tuple[int | str, ...]) -> list[Candidate]:
     rows = db.execute(
         f"SELECT {SIDE.format('a')}, {SIDE.format('b')} FROM candidates c {index}"
         " JOIN stories a ON a.id = c.a JOIN stories b ON b.id = c.b"
@@ -347,12 +349,12 @@ def _candidates(db: sqlite3.Connection, index: str, condition: str, values: tupl
 
 
 def _read_candidates(db: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candidate]:
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     sides = ((row[:WIDTH], row[WIDTH:]) for row in rows)
     return [Candidate(*(PairedStory(n, name_of[language], *rest) for n, language, *rest in pair)) for pair in sides]
 
 
-def pending_count(db: sqlite3.Connection) -> int:
+def count_pending(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM candidates WHERE verified_at IS NULL").fetchone()[0])
 
 

@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from neardup.core.verify.tiers import find_tier, list_kinds
-from neardup.ledger import all_of, languages, named_rows, now_ms
-from neardup.ledger.flags import Selection, conditions
+from neardup.ledger import join_conditions, languages, now_ms, select_named_rows
+from neardup.ledger.flags import Selection, make_condition
 from neardup.ledger.story_rows import pack_id
 from neardup.records import PERMITTED, Kind, Language
 
@@ -81,11 +81,11 @@ class CaseSelection:
     complaint: Complained | None = None
 
 
-def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[str, list[object]]:
+def make_case_condition(db: sqlite3.Connection, selection: CaseSelection) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the table `cases`, with its values."""
     clauses: list[tuple[str, list[object]]] = []
     if selection.languages:
-        number_of = languages.numbers(db)
+        number_of = languages.map_numbers(db)
         numbers = [number_of.get(language) for language in selection.languages]
         clauses.append((f"language IN ({', '.join('?' * len(numbers))})", list(numbers)))
     if selection.status == OPEN:
@@ -113,11 +113,11 @@ def case_conditions(db: sqlite3.Connection, selection: CaseSelection) -> tuple[s
     if selection.complaint is not None:
         now = now_ms() if selection.complaint is Complained.OVERDUE else 2**62
         clauses.append((OF_COMPLAINTS.format(open="p.closed_at IS NULL AND p.due_at < ?"), [now, now]))
-    clauses += _of_inbox(selection)
-    return all_of(clauses)
+    clauses += _list_inbox_conditions(selection)
+    return join_conditions(clauses)
 
 
-def _of_inbox(selection: CaseSelection) -> list[tuple[str, list[object]]]:
+def _list_inbox_conditions(selection: CaseSelection) -> list[tuple[str, list[object]]]:
     match selection.inbox:
         case Inbox.MINE:
             mine = "case_id IN (SELECT case_id FROM leases WHERE moderator = ? AND until > ?)"
@@ -174,7 +174,7 @@ def select(
     Columns: those of the table `cases`, with `language` by its name and `author` as text, and of the lead: title,
     name, published_at, words, copied_words, sources.
     """
-    where, values = case_conditions(db, selection)
+    where, values = make_case_condition(db, selection)
     return _describe_cases(db, where, values, _order_by(order), limit, offset)
 
 
@@ -187,7 +187,7 @@ def select_ids(
     db: sqlite3.Connection, selection: CaseSelection, order: Order = Order.SIMILARITY, *, limit: int, offset: int
 ) -> list[int]:
     """The ids of the cases that `select` returns."""
-    where, values = case_conditions(db, selection)
+    where, values = make_case_condition(db, selection)
     rows = db.execute(
         f"SELECT case_id FROM cases WHERE {where} ORDER BY {_order_by(order)} LIMIT ? OFFSET ?",
         (*values, limit, offset),
@@ -197,14 +197,14 @@ def select_ids(
 
 def count(db: sqlite3.Connection, selection: CaseSelection) -> int:
     """How many cases match a selection."""
-    where, values = case_conditions(db, selection)
+    where, values = make_case_condition(db, selection)
     return int(db.execute(f"SELECT count(*) FROM cases WHERE {where}", values).fetchone()[0])
 
 
 def _describe_cases(  # noqa: PLR0917 - the clauses of a query, in their order
     db: sqlite3.Connection, where: str, values: list[object], keys: str, limit: int, offset: int
 ) -> list[sqlite3.Row]:
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT case_id, lead, d.language, CAST(author AS TEXT) AS author, cases.similarity, severity,"
         " cases.kinds, statuses, flags, open_flags, stories, same_author, hidden, flagged_at, unsure, is_ordered,"
@@ -232,11 +232,17 @@ class Counts:
 def count_by_filter(db: sqlite3.Connection, selection: CaseSelection) -> Counts:
     """How many cases match a selection, and how many would with another value of one filter."""
     wide = replace(selection, languages=(), kind=None, status=EVERY, authors=None, catalogue=None, hidden=True)
-    where, values = case_conditions(db, wide)
-    name_of = languages.names(db)
+    where, values = make_case_condition(db, wide)
+    name_of = languages.map_names(db)
     groups = [
         _Group(
-            name_of[language], _names(kinds), _names(statuses), _names(named), bool(same), hidden > selection.hidden, n
+            name_of[language],
+            _list_names(kinds),
+            _list_names(statuses),
+            _list_names(named),
+            bool(same),
+            hidden > selection.hidden,
+            n,
         )
         for language, kinds, statuses, named, same, hidden, n in db.execute(
             "SELECT language, kinds, statuses, catalogues, same_author, hidden, count(*) FROM cases"
@@ -295,7 +301,7 @@ def _add(counter: Counter[Any], names: Iterable[Any], n: int) -> None:
         counter[name] += n
 
 
-def _names(listed: str) -> set[str]:
+def _list_names(listed: str) -> set[str]:
     return {name for name in listed.split(",") if name}
 
 
@@ -315,8 +321,8 @@ class FlaggedCase:
 
 def list_flagged_cases(db: sqlite3.Connection, selection: Selection) -> list[FlaggedCase]:
     """The cases of the selected flags, the most similar at the top, then by severity."""
-    where, values = conditions(db, selection)
-    name_of = languages.names(db)
+    where, values = make_condition(db, selection)
+    name_of = languages.map_names(db)
     kind_of = {find_tier(kind).severity: kind for kind in list_kinds()}
     rows = db.execute(
         "SELECT f.case_id, lead, f.language, f.severity, f.flags FROM"
@@ -335,7 +341,7 @@ def list_best_flags(
     db: sqlite3.Connection, selection: Selection, case_id: int, lead: int | None, limit: int
 ) -> list[int]:
     """The ids of the selected flags of a case: those of its lead are at the top, then the most severe."""
-    where, values = conditions(db, selection, by_flag_id=True)
+    where, values = make_condition(db, selection, by_flag_id=True)
     column, number = ("flag_id", -case_id) if lead is None else ("case_id", case_id)
     rows = db.execute(
         f"SELECT flag_id FROM flags WHERE {where} AND {column} = ?"

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from neardup.core.verify.clusters import find_roots
 from neardup.core.verify.tiers import list_kinds
 from neardup.errors import Conflict
-from neardup.ledger import AMONG, json_list, named_rows, now_ms, transaction
+from neardup.ledger import AMONG, dump_list, now_ms, select_named_rows, transaction
 from neardup.ledger.flags import JOINING
-from neardup.records import DECIDING, STATUSES, Verdict, is_work, rfc3339
+from neardup.records import DECIDING, STATUSES, Verdict, format_time, is_work
 
 FLAGS_AT_ONCE = 5_000  # bounds the memory, and how long a run waits for the ledger
 COLUMNS = (
@@ -69,21 +69,21 @@ def open_cases(db: sqlite3.Connection) -> OpenCases:
     return OpenCases(*row.fetchone())
 
 
-def of_story(db: sqlite3.Connection, story_id: int) -> int | None:
+def find_case(db: sqlite3.Connection, story_id: int) -> int | None:
     """The id of the case that a story belongs to, or else of one that it is a source in; None where there is none."""
     if db.execute("SELECT 1 FROM cases WHERE case_id = ?", (story_id,)).fetchone():
         return story_id
-    rows = _flags(db, "f.case_id IS NOT NULL AND (f.a = ?1 OR f.b = ?1)", story_id)
+    rows = _select_flags(db, "f.case_id IS NOT NULL AND (f.a = ?1 OR f.b = ?1)", story_id)
     order = sorted(rows.values(), key=lambda row: (not row["joins_clusters"], row["later"] != story_id, row["case_id"]))
     return order[0]["case_id"] if order else None
 
 
-def flags_of(db: sqlite3.Connection, case_id: int) -> list[int]:
+def list_flags(db: sqlite3.Connection, case_id: int) -> list[int]:
     """The ids of the flags that count in a case: those within one author only where there are no others."""
-    return list(statuses_of(db, case_id))
+    return list(read_statuses(db, case_id))
 
 
-def statuses_of(db: sqlite3.Connection, case_id: int) -> dict[int, str]:
+def read_statuses(db: sqlite3.Connection, case_id: int) -> dict[int, str]:
     """The status of each flag that counts in a case, by its id, the most severe first."""
     rows = db.execute(
         "SELECT flag_id, status FROM flags WHERE case_id = ?1 AND same_author ="
@@ -101,23 +101,25 @@ def refresh(db: sqlite3.Connection) -> None:
 
 
 def _refresh_some(db: sqlite3.Connection) -> None:
-    due = _ids(db, "SELECT flag_id FROM due_flags ORDER BY flag_id LIMIT ?", FLAGS_AT_ONCE)
-    emptied = _ids(db, "SELECT case_id FROM due_cases ORDER BY case_id LIMIT ?", FLAGS_AT_ONCE)
-    touched = emptied | _ids(
-        db, f"SELECT DISTINCT case_id FROM flags WHERE flag_id {AMONG} AND case_id IS NOT NULL", json_list(due)
+    due = _select_ids(db, "SELECT flag_id FROM due_flags ORDER BY flag_id LIMIT ?", FLAGS_AT_ONCE)
+    emptied = _select_ids(db, "SELECT case_id FROM due_cases ORDER BY case_id LIMIT ?", FLAGS_AT_ONCE)
+    touched = emptied | _select_ids(
+        db, f"SELECT DISTINCT case_id FROM flags WHERE flag_id {AMONG} AND case_id IS NOT NULL", dump_list(due)
     )
-    found = _flags(db, f"f.flag_id {AMONG}", json_list(due)) | _flags(db, f"f.case_id {AMONG}", json_list(touched))
+    found = _select_flags(db, f"f.flag_id {AMONG}", dump_list(due)) | _select_flags(
+        db, f"f.case_id {AMONG}", dump_list(touched)
+    )
     stories = _add_clusters(db, found)
     more = (stories | {row["case_id"] for row in found.values()} - {None}) - touched
-    found |= _flags(db, f"f.case_id {AMONG}", json_list(more))
+    found |= _select_flags(db, f"f.case_id {AMONG}", dump_list(more))
     case_of = _group_flags(found.values())
 
-    db.execute(f"UPDATE flags SET case_id = NULL WHERE status = 'withdrawn' AND flag_id {AMONG}", (json_list(due),))
+    db.execute(f"UPDATE flags SET case_id = NULL WHERE status = 'withdrawn' AND flag_id {AMONG}", (dump_list(due),))
     moved = ((case_of[n], n) for n, row in found.items() if row["case_id"] != case_of[n])
     db.executemany("UPDATE flags SET case_id = ? WHERE flag_id = ?", moved)
     _put(db, touched | more | set(case_of.values()), found, case_of)
-    db.execute(f"DELETE FROM due_flags WHERE flag_id {AMONG}", (json_list(due | found.keys()),))
-    db.execute(f"DELETE FROM due_cases WHERE case_id {AMONG}", (json_list(emptied),))
+    db.execute(f"DELETE FROM due_flags WHERE flag_id {AMONG}", (dump_list(due | found.keys()),))
+    db.execute(f"DELETE FROM due_cases WHERE case_id {AMONG}", (dump_list(emptied),))
 
 
 def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
@@ -130,7 +132,7 @@ def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
             n: row
             for side in "ab"
             for where in (f"f.joins_clusters AND f.{side} {AMONG}", OF_SERIALS.format(side=side))
-            for n, row in _flags(db, where, json_list(reached)).items()
+            for n, row in _select_flags(db, where, dump_list(reached)).items()
         }
         found |= near
         reached = {story for row in near.values() for story in _list_joined_stories(row)} - stories
@@ -168,21 +170,21 @@ def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: 
     flags: defaultdict[int, list[sqlite3.Row]] = defaultdict(list)
     for flag_id, case_id in case_of.items():
         flags[case_id].append(found[flag_id])
-    asking, last = _asking(db, case_of), _last_verdicts(db, case_of)
-    cases = json_list(touched)
-    authors = _ids(db, f"SELECT DISTINCT author FROM cases WHERE case_id {AMONG} AND author IS NOT NULL", cases)
+    asking, last = _read_asking(db, case_of), _last_verdicts(db, case_of)
+    cases = dump_list(touched)
+    authors = _select_ids(db, f"SELECT DISTINCT author FROM cases WHERE case_id {AMONG} AND author IS NOT NULL", cases)
     db.execute(f"DELETE FROM cases WHERE case_id {AMONG}", (cases,))
-    db.executemany(PUT, (_row(case_id, rows, asking, last) for case_id, rows in flags.items()))
-    authors |= _ids(db, f"SELECT DISTINCT author FROM cases WHERE case_id {AMONG} AND author IS NOT NULL", cases)
+    db.executemany(PUT, (_make_row(case_id, rows, asking, last) for case_id, rows in flags.items()))
+    authors |= _select_ids(db, f"SELECT DISTINCT author FROM cases WHERE case_id {AMONG} AND author IS NOT NULL", cases)
     db.execute(
         "UPDATE cases SET history = known.n FROM (SELECT value AS author, (SELECT count(*) FROM cases c WHERE"
         f" c.author = value AND instr(c.statuses, ',{Verdict.PLAGIARISM},')) AS n FROM json_each(?)) known"
         " WHERE cases.author = known.author AND history <> known.n",
-        (json_list(authors),),
+        (dump_list(authors),),
     )
 
 
-def _row(
+def _make_row(
     case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str], last: dict[int, tuple[int, str]]
 ) -> tuple[object, ...]:
     hidden = min(row["same_author"] for row in every)
@@ -212,13 +214,13 @@ def _row(
     )
 
 
-def _asking(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, str]:
+def _read_asking(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, str]:
     """The moderator who last asked for a second opinion on each of these flags, of those that are open."""
     rows = db.execute(
         "SELECT flag_id, v.moderator FROM flags f CROSS JOIN verdicts v ON v.verdict_id = (SELECT max(verdict_id)"
         " FROM verdicts w WHERE w.a = f.a AND w.b = f.b AND w.undone_at IS NULL)"
         f" WHERE flag_id {AMONG} AND f.status = 'open' AND v.verdict = ?",
-        (json_list(flag_ids), Verdict.UNSURE),
+        (dump_list(flag_ids), Verdict.UNSURE),
     )
     return dict(rows.fetchall())
 
@@ -229,16 +231,16 @@ def _last_verdicts(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int,
         "SELECT flag_id, max(v.decided_at), v.moderator"  # SQLite reads the moderator of the latest
         " FROM flags f CROSS JOIN verdicts v ON v.a = f.a AND v.b = f.b"
         f" WHERE flag_id {AMONG} AND v.undone_at IS NULL AND v.verdict {AMONG} GROUP BY flag_id",
-        (json_list(flag_ids), json_list(DECIDING)),
+        (dump_list(flag_ids), dump_list(DECIDING)),
     )
     return {flag_id: (at, by) for flag_id, at, by in rows}
 
 
-def _flags(db: sqlite3.Connection, where: str, value: object) -> Flags:
-    return {row["flag_id"]: row for row in named_rows(db, COLUMNS.format(where=where), (value,))}
+def _select_flags(db: sqlite3.Connection, where: str, value: object) -> Flags:
+    return {row["flag_id"]: row for row in select_named_rows(db, COLUMNS.format(where=where), (value,))}
 
 
-def _ids(db: sqlite3.Connection, query: str, value: object) -> set[int]:
+def _select_ids(db: sqlite3.Connection, query: str, value: object) -> set[int]:
     return {row[0] for row in db.execute(query, (value,))}
 
 
@@ -266,7 +268,7 @@ def take_lease(db: sqlite3.Connection, case_id: int, moderator: str) -> Lease:
     """Lease a case to a moderator, or renew the lease; returns the lease of another where that one holds it."""
     with transaction(db):
         now = now_ms()
-        held = _leases_held(db, [case_id], now)
+        held = _read_held_leases(db, [case_id], now)
         if held and held[0].moderator != moderator:
             return held[0]
         db.execute("DELETE FROM leases WHERE until <= ?", (now,))
@@ -283,30 +285,30 @@ def release_leases(db: sqlite3.Connection, moderator: str, case_ids: Iterable[in
         db.executemany("DELETE FROM leases WHERE moderator = ? AND case_id = ?", ((moderator, n) for n in case_ids))
 
 
-def leases_held(db: sqlite3.Connection, case_ids: Iterable[int]) -> dict[int, Lease]:
+def read_held_leases(db: sqlite3.Connection, case_ids: Iterable[int]) -> dict[int, Lease]:
     """The leases of those of these cases that a moderator holds now."""
-    return {lease.case_id: lease for lease in _leases_held(db, case_ids, now_ms())}
+    return {lease.case_id: lease for lease in _read_held_leases(db, case_ids, now_ms())}
 
 
 def refuse_if_leased(db: sqlite3.Connection, flag_ids: Iterable[int], moderator: str) -> None:
     """Raise CaseHeld if another moderator holds the case of one of these flags."""
     rows = db.execute(
         f"SELECT DISTINCT case_id FROM flags WHERE flag_id {AMONG} AND case_id IS NOT NULL",
-        (json_list(flag_ids),),
+        (dump_list(flag_ids),),
     )
-    for lease in _leases_held(db, [row[0] for row in rows], now_ms()):
+    for lease in _read_held_leases(db, [row[0] for row in rows], now_ms()):
         if lease.moderator != moderator:
-            raise lease_refusal(lease)
+            raise explain_lease(lease)
 
 
-def lease_refusal(lease: Lease) -> CaseHeld:
+def explain_lease(lease: Lease) -> CaseHeld:
     """The refusal of what the holder of this lease alone may do."""
-    return CaseHeld(f"{lease.moderator} has this case open, until {rfc3339(lease.until)} at the latest")
+    return CaseHeld(f"{lease.moderator} has this case open, until {format_time(lease.until)} at the latest")
 
 
-def _leases_held(db: sqlite3.Connection, case_ids: Iterable[int], now: int) -> list[Lease]:
+def _read_held_leases(db: sqlite3.Connection, case_ids: Iterable[int], now: int) -> list[Lease]:
     rows = db.execute(
         f"SELECT case_id, moderator, until FROM leases WHERE case_id {AMONG} AND until > ?",
-        (json_list(case_ids), now),
+        (dump_list(case_ids), now),
     )
     return [Lease(*row) for row in rows]

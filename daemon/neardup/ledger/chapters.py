@@ -12,7 +12,7 @@ from typing import NamedTuple
 import xxhash
 
 from neardup.core.text.chapter_titles import parse_chapter_title
-from neardup.ledger import AMONG, json_list
+from neardup.ledger import AMONG, dump_list
 
 UNDECIDED = "+status IN ('open', 'permitted')"  # the unary + keeps SQLite from reading all of them by the status
 
@@ -55,14 +55,14 @@ def read_all(db: sqlite3.Connection, story_ids: Iterable[int]) -> dict[int, Desc
     rows = db.execute(
         "SELECT id, author_id, series_id, coalesce(title, page_title) FROM stories"
         f" WHERE id {AMONG} AND author_id IS NOT NULL",
-        (json_list(story_ids),),
+        (dump_list(story_ids),),
     )
     return {story_id: Described(*about) for story_id, *about in rows}
 
 
 def put(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
     """Record which serials these stories are chapters of, in the caller's transaction, which refreshes similarities."""
-    about, ids = read_all(db, wanted := set(story_ids)), json_list(wanted)
+    about, ids = read_all(db, wanted := set(story_ids)), dump_list(wanted)
     now = {story_id: name for story_id, described in about.items() if (name := described.name) is not None}
     known = dict(db.execute(f"SELECT story_id, serial FROM chapters WHERE story_id {AMONG}", (ids,)))
     if moved := [(story_id, now.get(story_id)) for story_id in wanted if known.get(story_id) != now.get(story_id)]:

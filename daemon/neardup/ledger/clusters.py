@@ -9,25 +9,25 @@ from collections.abc import Iterator, Sequence
 
 from neardup.core.verify import clusters as core
 from neardup.core.verify.clusters import Cluster, Edge
-from neardup.ledger import AMONG, json_list, stories
-from neardup.ledger.flags import JOINING, Selection, conditions
+from neardup.ledger import AMONG, dump_list, stories
+from neardup.ledger.flags import JOINING, Selection, make_condition
 
 
-def edges(db: sqlite3.Connection) -> list[Edge]:
+def list_edges(db: sqlite3.Connection) -> list[Edge]:
     """The flags that join stories into clusters, as edges of a graph: a, b and the similarity of the pair."""
     joins_clusters = f"joins_clusters AND status IN {JOINING}"
     return db.execute(f"SELECT a, b, similarity FROM flags WHERE {joins_clusters} ORDER BY a, b").fetchall()
 
 
-def edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
+def list_edges_around(db: sqlite3.Connection, story_id: int) -> list[Edge]:
     """The edges within the cluster of a story, as `edges` returns them."""
-    where, values = conditions(db, Selection(statuses=JOINING, cluster=story_id, same_author=True))
+    where, values = make_condition(db, Selection(statuses=JOINING, cluster=story_id, same_author=True))
     return db.execute(
         f"SELECT a, b, similarity FROM flags WHERE joins_clusters AND {where} ORDER BY a, b", values
     ).fetchall()
 
 
-def edges_of_case(db: sqlite3.Connection, case_id: int) -> tuple[list[Edge], dict[int, int | None]]:
+def list_edges_of_case(db: sqlite3.Connection, case_id: int) -> tuple[list[Edge], dict[int, int | None]]:
     """The edges within the cluster of a case, as `edges` returns them, and when each story was published."""
     rows = db.execute(
         "SELECT a, b, similarity, published_a, published_b FROM flags"
@@ -38,26 +38,26 @@ def edges_of_case(db: sqlite3.Connection, case_id: int) -> tuple[list[Edge], dic
     return [row[:3] for row in rows], published
 
 
-def of_flags(db: sqlite3.Connection) -> list[Cluster]:
+def find_all(db: sqlite3.Connection) -> list[Cluster]:
     """All clusters, the largest first."""
-    return _of(db, edges(db))
+    return _find(db, list_edges(db))
 
 
-def around(db: sqlite3.Connection, story_id: int) -> tuple[Cluster, list[Edge]] | None:
+def find_around(db: sqlite3.Connection, story_id: int) -> tuple[Cluster, list[Edge]] | None:
     """The cluster of a story and the flags that join it; None where no flag joins it with another story."""
-    joining = edges_around(db, story_id)
-    return (_of(db, joining)[0], joining) if joining else None
+    joining = list_edges_around(db, story_id)
+    return (_find(db, joining)[0], joining) if joining else None
 
 
-def of_case(db: sqlite3.Connection, case_id: int) -> tuple[Cluster, list[Edge]] | None:
+def find_of_case(db: sqlite3.Connection, case_id: int) -> tuple[Cluster, list[Edge]] | None:
     """The cluster of a case, as `around` returns it for its lead; the cases must be up to date."""
-    joining, published = edges_of_case(db, case_id)
+    joining, published = list_edges_of_case(db, case_id)
     return (core.find_clusters(joining, published)[0], joining) if joining else None
 
 
-def by_story(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
+def map_stories(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
     """Each story of a cluster -> the cluster's first story, which names the cluster, and its size."""
-    joining = edges(db)
+    joining = list_edges(db)
     return core.find_cluster_of_each(joining, _read_publication_times(db, joining))
 
 
@@ -66,8 +66,8 @@ def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tup
 
     A cluster is named by its first story, as in `by_story`.  The rows are those of the view `described`.
     """
-    cluster_of = by_story(db)
-    where, values = conditions(db, selection)
+    cluster_of = map_stories(db)
+    where, values = make_condition(db, selection)
     flagged = db.execute(f"SELECT a, b FROM flags WHERE joins_clusters AND {where}", values)
     chosen = {cluster_of[a] for a, b in flagged if a in cluster_of and cluster_of[a] == cluster_of.get(b)}
     members = defaultdict[int, list[int]](list)
@@ -78,7 +78,7 @@ def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tup
         yield first, list(stories.describe(db, members[first]).values())
 
 
-def _of(db: sqlite3.Connection, joining: Sequence[Edge]) -> list[Cluster]:
+def _find(db: sqlite3.Connection, joining: Sequence[Edge]) -> list[Cluster]:
     return core.find_clusters(joining, _read_publication_times(db, joining))
 
 
@@ -86,6 +86,6 @@ def _read_publication_times(db: sqlite3.Connection, joining: Sequence[Edge]) -> 
     ids = {story_id for a, b, _ in joining for story_id in (a, b)}
     rows = db.execute(
         f"SELECT id, published_at FROM stories WHERE id {AMONG}",
-        (json_list(ids),),
+        (dump_list(ids),),
     )
     return dict(rows)

@@ -22,8 +22,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from neardup.errors import Conflict
-from neardup.ledger import AMONG, json_list, named_rows, names, now_ms, transaction, webhook_events
-from neardup.records import ShownId, rfc3339
+from neardup.ledger import AMONG, dump_list, names, now_ms, select_named_rows, transaction, webhook_events
+from neardup.records import ShownId, format_time
 
 DAY_MS = 86_400_000
 UPHELD, DISMISSED, STORY_REMOVED = "upheld", "dismissed", "story_removed"
@@ -237,7 +237,7 @@ def follow_verdicts(db: sqlite3.Connection, pairs: Collection[tuple[int, int]], 
         "SELECT DISTINCT complaint_id, story_id, original_id, closed_at, decision FROM json_each(?)"
         " CROSS JOIN complaints ON story_id IN (value ->> 0, value ->> 1) WHERE original_text IS NULL"
         " AND (closed_at IS NULL OR decision IS NOT NULL)",
-        (json_list(pairs),),
+        (dump_list(pairs),),
     ).fetchall()
     changed = set(pairs)
     for number, story_id, original_id, closed_at, decision in rows:
@@ -298,7 +298,7 @@ def forget_complainant(db: sqlite3.Connection, number: int, by: str | None) -> b
             return False
         db.execute(
             f"UPDATE complaint_steps SET note = '' WHERE complaint_id = ? AND note <> '' AND step {AMONG}",
-            (number, json_list(OF_COMPLAINANT)),
+            (number, dump_list(OF_COMPLAINANT)),
         )
         _log(db, number, Step.FORGOTTEN, by)
     return True
@@ -368,15 +368,15 @@ def _log(db: sqlite3.Connection, number: int, step: Step, by: str | None, note: 
     story_id, original_id, due_at, outcome = db.execute(
         "SELECT story_id, original_id, due_at, outcome FROM complaints WHERE complaint_id = ?", (number,)
     ).fetchone()
-    shown = names.shown_ids(db, {story_id, original_id} - {None})
+    shown = names.read_shown_ids(db, {story_id, original_id} - {None})
     event = {
         "event": "complaint",
-        "at": rfc3339(now),
+        "at": format_time(now),
         "complaint": number,
         "step": step,
         "story_id": shown[story_id],
         "original_id": shown.get(original_id),
-        "due_at": rfc3339(due_at),
+        "due_at": format_time(due_at),
         "outcome": outcome,
     }
     webhook_events.announce(db, webhook_events.VERDICTS, event)
@@ -401,7 +401,7 @@ def list_complaints(
 
 def of_stories(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Complaint]:
     """The complaints about these stories, the latest first."""
-    return _read(db, f"story_id {AMONG} ORDER BY complaint_id DESC", json_list(story_ids))
+    return _read(db, f"story_id {AMONG} ORDER BY complaint_id DESC", dump_list(story_ids))
 
 
 def open_of_case(db: sqlite3.Connection, case_id: int) -> list[Complaint]:
@@ -430,18 +430,19 @@ def count_open(db: sqlite3.Connection, now: int, received_before: int) -> OpenCo
 
 
 def _read(db: sqlite3.Connection, where: str, *values: object) -> list[Complaint]:
-    rows = named_rows(db, f"SELECT {COLUMNS} FROM complaints WHERE {where}", values).fetchall()
+    rows = select_named_rows(db, f"SELECT {COLUMNS} FROM complaints WHERE {where}", values).fetchall()
     ids = {row[side] for row in rows for side in ("story_id", "original_id")} - {None}
-    shown = names.shown_ids(db, ids)
+    shown = names.read_shown_ids(db, ids)
     described = f"SELECT id, title, language, author_id FROM described WHERE id {AMONG}"
-    known = {row["id"]: dict(row) for row in named_rows(db, described, (json_list(ids),))}
-    logs = _logs(db, [row["complaint_id"] for row in rows])
+    known = {row["id"]: dict(row) for row in select_named_rows(db, described, (dump_list(ids),))}
+    logs = _read_logs(db, [row["complaint_id"] for row in rows])
     return [
-        _complaint(row, shown, known.get(row["story_id"], {}), known.get(row["original_id"], {}), logs) for row in rows
+        _make_complaint(row, shown, known.get(row["story_id"], {}), known.get(row["original_id"], {}), logs)
+        for row in rows
     ]
 
 
-def _complaint(
+def _make_complaint(
     row: sqlite3.Row,
     shown: Mapping[int, ShownId],
     story: Mapping[str, Any],
@@ -471,12 +472,12 @@ def _complaint(
     )
 
 
-def _logs(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, list[LoggedStep]]:
+def _read_logs(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, list[LoggedStep]]:
     logs: dict[int, list[LoggedStep]] = {}
     for number, step, at, by, note in db.execute(
         "SELECT complaint_id, step, at, moderator, note FROM complaint_steps"
         f" WHERE complaint_id {AMONG} ORDER BY step_id",
-        (json_list(numbers),),
+        (dump_list(numbers),),
     ):
         logs.setdefault(number, []).append(LoggedStep(Step(step), at, by, note))
     return logs

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import Misuse
-from neardup.ledger import AMONG, all_of, json_list, now_ms, transaction
+from neardup.ledger import AMONG, dump_list, join_conditions, now_ms, transaction
 from neardup.ledger.runs import get, put
-from neardup.records import Dead, DeadLettered, Language, ListedRow, Outcome, Skip, Skipped, Story, shown_id
+from neardup.records import Dead, DeadLettered, Language, ListedRow, Outcome, Skip, Skipped, Story, show_id
 
 if TYPE_CHECKING:
     from neardup.core.columns import Outcomes
@@ -39,8 +39,8 @@ class DeadLetterFilter:
         if self.reason is not None:
             clauses.append(("reason = ?", [self.reason]))
         if self.keys:
-            clauses.append((f"key {AMONG}", [json_list(self.keys)]))
-        return all_of(clauses)
+            clauses.append((f"key {AMONG}", [dump_list(self.keys)]))
+        return join_conditions(clauses)
 
 
 ALL = DeadLetterFilter()
@@ -52,10 +52,10 @@ def settle(db: sqlite3.Connection, outcomes: "Outcomes") -> None:
     A missing page counts as skipped, but may appear later, so its story becomes a dead letter too.
     """
     made, others = outcomes.made.stories.ids, outcomes.others
-    dead_letters = [(_key(outcome), *fields) for outcome in others if (fields := _dead_letter(outcome))]
-    recovered = [*map(str, made), *(outcome.story.key for outcome in others if _dead_letter(outcome) is None)]
-    strike(db, recovered)
-    strike(db, map(_key_of_page, made, outcomes.made.stories.paths))
+    dead_letters = [(_make_key(outcome), *fields) for outcome in others if (fields := _describe_outcome(outcome))]
+    recovered = [*map(str, made), *(outcome.story.key for outcome in others if _describe_outcome(outcome) is None)]
+    remove(db, recovered)
+    remove(db, map(_make_page_key, made, outcomes.made.stories.paths))
     db.executemany(
         "INSERT INTO dead_letters (key, reason, error, story, first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)"
         " ON CONFLICT (key) DO UPDATE SET reason = ?2, error = ?3, story = ?4, attempts = attempts + 1, last_at = ?5",
@@ -66,33 +66,33 @@ def settle(db: sqlite3.Connection, outcomes: "Outcomes") -> None:
         _put_interrupted(db, Counter({story_id: n for story_id, n in held.items() if story_id not in cleared}))
 
 
-def _key(outcome: Outcome) -> str:
+def _make_key(outcome: Outcome) -> str:
     story = outcome.story
     if isinstance(story, Story) and isinstance(outcome, DeadLettered) and outcome.reason is Dead.DUPLICATE_ID:
-        return _key_of_page(story.id, story.path)
+        return _make_page_key(story.id, story.path)
     return story.key
 
 
-def _key_of_page(story_id: int, path: str | None) -> str:
+def _make_page_key(story_id: int, path: str | None) -> str:
     return f"{story_id}{PAGE_OF}{path or ''}"
 
 
-def strike_pages(db: sqlite3.Connection, story_id: int) -> int:
+def remove_pages(db: sqlite3.Connection, story_id: int) -> int:
     """Remove the dead letters of further pages under the id of a story; returns their number."""
     return db.execute("DELETE FROM dead_letters WHERE key GLOB ?", (f"{story_id}{PAGE_OF}*",)).rowcount
 
 
-def _dead_letter(outcome: Skipped | DeadLettered) -> tuple[str, str, str | None, int] | None:
+def _describe_outcome(outcome: Skipped | DeadLettered) -> tuple[str, str, str | None, int] | None:
     """Reason, error, story and time of an outcome that makes a dead letter; None for any other."""
     match outcome:
         case DeadLettered(story=story, reason=reason, error=error):
-            return reason, error, _json(story), now_ms()
+            return reason, error, _dump_story(story), now_ms()
         case Skipped(story=story, reason=Skip.MISSING):
-            return Skip.MISSING, "no such page", _json(story), now_ms()
+            return Skip.MISSING, "no such page", _dump_story(story), now_ms()
     return None
 
 
-def _json(story: ListedRow) -> str | None:
+def _dump_story(story: ListedRow) -> str | None:
     """A story as it was listed; of a page in no known language only its id and its path."""
     if isinstance(story, Story):
         return json.dumps(asdict(story), ensure_ascii=False)
@@ -101,18 +101,18 @@ def _json(story: ListedRow) -> str | None:
     return json.dumps({"id": int(story.key), "path": story.name, "name": story.name}, ensure_ascii=False)
 
 
-def _story(text: str) -> Story:
+def _load_story(text: str) -> Story:
     """Raises ValueError or TypeError for the record of another version of the program."""
     values = json.loads(text)
     return Story(**(values | {"language": Language(values["language"])}))
 
 
-def strike(db: sqlite3.Connection, keys: Iterable[str]) -> int:
+def remove(db: sqlite3.Connection, keys: Iterable[str]) -> int:
     """Remove dead letters, within the caller's transaction; returns their number."""
-    return db.execute(f"DELETE FROM dead_letters WHERE key {AMONG}", (json_list(keys),)).rowcount
+    return db.execute(f"DELETE FROM dead_letters WHERE key {AMONG}", (dump_list(keys),)).rowcount
 
 
-def strike_catalogue(db: sqlite3.Connection, catalogue: str) -> int:
+def remove_catalogue(db: sqlite3.Connection, catalogue: str) -> int:
     """Remove the dead letters of a catalogue; returns their number."""
     return db.execute("DELETE FROM dead_letters WHERE story ->> 'catalogue' = ?", (catalogue,)).rowcount
 
@@ -144,11 +144,11 @@ def _show(row: dict[str, Any]) -> dict[str, Any]:
         return row
     story = json.loads(row["story"])
     number, name = str(story["id"]), story.pop("name")
-    listed = shown_id(story["id"], name)
+    listed = show_id(story["id"], name)
     return row | {"key": f"{listed}{row['key'].removeprefix(number)}", "story": story | {"id": listed}}
 
 
-def counts(db: sqlite3.Connection, choice: DeadLetterFilter = ALL) -> dict[str, int]:
+def count_by_reason(db: sqlite3.Connection, choice: DeadLetterFilter = ALL) -> dict[str, int]:
     """The number of dead letters, by reason."""
     condition, values = choice.condition
     rows = db.execute(
@@ -160,7 +160,7 @@ def counts(db: sqlite3.Connection, choice: DeadLetterFilter = ALL) -> dict[str, 
 def refuse_unknown(db: sqlite3.Connection, shown: Mapping[str, str]) -> None:
     """Raises Misuse for a key of no dead letter, or of a row that names no story; a key maps to its shown form."""
     found = dict(
-        db.execute(f"SELECT key, story ->> 'language' FROM dead_letters WHERE key {AMONG}", (json_list(shown),))
+        db.execute(f"SELECT key, story ->> 'language' FROM dead_letters WHERE key {AMONG}", (dump_list(shown),))
     )
     for key in shown:
         if key not in found:
@@ -169,7 +169,7 @@ def refuse_unknown(db: sqlite3.Connection, shown: Mapping[str, str]) -> None:
             raise Misuse(f"the dead letter {shown[key]} is a row that names no story: mend the listing, then drop it")
 
 
-def retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str) -> list[Story]:
+def list_retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str) -> list[Story]:
     """The next stories by key; those that only an operator mends only where their keys or their reason are selected."""
     condition, values = choice.condition
     if choice == ALL:
@@ -179,13 +179,13 @@ def retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str) -> l
         " ORDER BY key LIMIT ?",
         (*values, after, PAGE),
     )
-    return [_story(row[0]) for row in rows]
+    return [_load_story(row[0]) for row in rows]
 
 
-def quarantined_stories(db: sqlite3.Connection) -> dict[int, Story]:
+def read_quarantined(db: sqlite3.Connection) -> dict[int, Story]:
     """Story ids -> the stories in quarantine, as they were listed."""
     rows = db.execute("SELECT story FROM dead_letters WHERE reason = ?", (Dead.QUARANTINED,))
-    return {story.id: story for row in rows for story in [_story(row[0])]}
+    return {story.id: story for row in rows for story in [_load_story(row[0])]}
 
 
 def add_interrupted(db: sqlite3.Connection, ids: Iterable[int]) -> None:

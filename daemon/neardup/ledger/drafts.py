@@ -9,7 +9,7 @@ import zlib
 from typing import NamedTuple
 
 from neardup.errors import NeardupError
-from neardup.ledger import languages, named_rows, transaction
+from neardup.ledger import languages, select_named_rows, transaction
 from neardup.ledger.stories import refuse_forgotten
 from neardup.records import Language
 
@@ -43,7 +43,7 @@ def put_draft(db: sqlite3.Connection, draft: Draft) -> None:
         refuse_forgotten(db, draft.story_id)
         refuse_other_author(db, draft)
         values = draft._replace(
-            language=languages.numbers(db)[draft.language],  # type: ignore[arg-type]
+            language=languages.map_numbers(db)[draft.language],  # type: ignore[arg-type]
             text=zlib.compress(draft.text.encode("utf-8", "replace")),  # type: ignore[arg-type]
         )
         db.execute("INSERT OR REPLACE INTO drafts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
@@ -58,7 +58,7 @@ def refuse_other_author(db: sqlite3.Connection, draft: Draft) -> None:
 
 def find_draft(db: sqlite3.Connection, story_id: int, now: int) -> Draft | None:
     """The draft with this id, unless it has expired at a time."""
-    row = named_rows(
+    row = select_named_rows(
         db,
         f"SELECT {COLUMNS} FROM drafts JOIN languages ON number = language WHERE story_id = ? AND expires_at > ?",
         (story_id, now),

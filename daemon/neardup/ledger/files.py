@@ -59,7 +59,7 @@ def make_folder(path: Path) -> None:
     path.chmod(SHARED_FOLDER_MODE if mode & stat.S_ISGID else PRIVATE_FOLDER_MODE)
 
 
-def identity(path: Path) -> tuple[int, int] | None:
+def read_identity(path: Path) -> tuple[int, int] | None:
     """The device and the inode of a file; None if there is none."""
     try:
         status = path.stat()
@@ -78,37 +78,37 @@ def is_full(folder: Path) -> bool:
     return os.statvfs(folder).f_bavail == 0
 
 
-def log_file(path: Path) -> Path:
+def name_log_file(path: Path) -> Path:
     """The write-ahead log of a ledger."""
     return path.with_name(f"{path.name}-wal")
 
 
-def passages_folder(ledger: Path) -> Path:
+def name_passages_folder(ledger: Path) -> Path:
     """The folder of the passage index of a ledger."""
     return ledger.with_name(f"{ledger.name}.passages")
 
 
-def titles_file(ledger: Path) -> Path:
+def name_titles_file(ledger: Path) -> Path:
     """The index of the titles of a ledger."""
     return ledger.with_name(f"{ledger.name}.titles")
 
 
-def texts_file(ledger: Path) -> Path:
+def name_texts_file(ledger: Path) -> Path:
     """The index of the words of the latest texts of a ledger."""
     return ledger.with_name(f"{ledger.name}.texts")
 
 
-def vectors_file(ledger: Path) -> Path:
+def name_vectors_file(ledger: Path) -> Path:
     """The vectors of the stories of a ledger."""
     return ledger.with_name(f"{ledger.name}.vectors")
 
 
-def heads_file(ledger: Path) -> Path:
+def name_heads_file(ledger: Path) -> Path:
     """The file of the heads of the tree of what a ledger saw first."""
     return ledger.with_name(f"{ledger.name}.heads")
 
 
-def submitted_folder(ledger: Path) -> Path:
+def name_submitted_folder(ledger: Path) -> Path:
     """The folder of the submitted pages of a ledger."""
     return ledger.with_name(f"{ledger.name}.submitted")
 
@@ -120,28 +120,28 @@ def refuse_damage(db: sqlite3.Connection, path: Path) -> None:
     PROBES between.  SQLite itself refuses a truncated file.
     """
     if db.execute("PRAGMA page_count").fetchone()[0] <= SMALL_PAGES:
-        faults = _faults(db, "quick_check")
+        faults = _run_check(db, "quick_check")
         if faults:
             raise _explain_damage(path, faults, "`neardup doctor` says how to restore it")
         return
-    for table, key in _tables(db).items():
+    for table, key in _map_tables(db).items():
         _probe(db, table, key)
 
 
 def refuse_any_damage(path: Path) -> None:
     """Check every page and every index.  Raises Fatal, with instructions to restore, or sqlite3.Error."""
-    if faults := faults_in(path):
+    if faults := find_faults(path):
         raise _explain_damage(path, faults, RESTORE.format(path=path))
 
 
-def faults_in(path: Path) -> list[str]:
+def find_faults(path: Path) -> list[str]:
     """The first MOST_FAULTS faults that SQLite finds in the pages and indexes of a file.  Raises sqlite3.Error.
 
     No table has foreign keys, so there are none to check.
     """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as db:
-            return _faults(db, "integrity_check")
+            return _run_check(db, "integrity_check")
     except FAILURES as error:
         if get_code(error) not in DAMAGED:
             raise
@@ -152,12 +152,12 @@ def _explain_damage(path: Path, faults: list[str], advice: str) -> Fatal:
     return Fatal(f"the ledger {path} is damaged: {'; '.join(faults)}; {advice}")
 
 
-def _faults(db: sqlite3.Connection, check: str) -> list[str]:
+def _run_check(db: sqlite3.Connection, check: str) -> list[str]:
     faults = [" ".join(row[0].split()) for row in db.execute(f"PRAGMA {check}({MOST_FAULTS})")]
     return [] if faults == ["ok"] else faults
 
 
-def _tables(db: sqlite3.Connection) -> dict[str, str]:
+def _map_tables(db: sqlite3.Connection) -> dict[str, str]:
     """Table -> the first column of its key."""
     names = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage AND name NOT LIKE 'sqlite_%'")
     keys = "SELECT name FROM pragma_table_info(?) WHERE pk = 1"

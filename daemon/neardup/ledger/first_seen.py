@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from neardup.core.merkle import EMPTY_ROOT, SubtreeHash, compute_root, hash_leaf
-from neardup.ledger import AMONG, files, json_list
+from neardup.ledger import AMONG, dump_list, files
 
 BLOCK = 256  # entries, a power of two
 
@@ -48,37 +48,39 @@ class History(StrEnum):
     REWRITTEN = "rewritten"
 
 
-def entry_bytes(story_id: int, seen_at: int, text_sha256: bytes) -> bytes:
+def encode_entry(story_id: int, seen_at: int, text_sha256: bytes) -> bytes:
     """What is hashed of an entry: a JSON object with its keys in this order, and no spaces."""
     return f'{{"story":"{story_id}","seen_at":{seen_at},"text_sha256":"{text_sha256.hex()}"}}'.encode()
 
 
 def append(db: sqlite3.Connection, ids: Sequence[int], digests: Sequence[bytes | None], now: int) -> None:
     """Append the texts that these stories did not have before, within the caller's transaction; None is left out."""
-    seen = set(db.execute(f"SELECT story_id, hash FROM first_seen WHERE story_id {AMONG}", (json_list(ids),)))
+    seen = set(db.execute(f"SELECT story_id, hash FROM first_seen WHERE story_id {AMONG}", (dump_list(ids),)))
     new = [row for row in zip(ids, digests, strict=True) if row[1] is not None and row not in seen]
     before = size(db)
     db.executemany(
         "INSERT INTO first_seen VALUES (?, ?, ?, ?)",
         ((before + n, story_id, now, digest) for n, (story_id, digest) in enumerate(new)),
     )
-    full = [(block, _root_of_rows(db, block * BLOCK, (block + 1) * BLOCK)) for block in _blocks(before, len(new))]
+    full = [
+        (block, _hash_rows(db, block * BLOCK, (block + 1) * BLOCK)) for block in _list_full_blocks(before, len(new))
+    ]
     db.executemany("INSERT INTO first_seen_blocks VALUES (?, ?)", full)
 
 
-def _blocks(before: int, added: int) -> range:
+def _list_full_blocks(before: int, added: int) -> range:
     """The blocks that became full."""
     return range(before // BLOCK, (before + added) // BLOCK)
 
 
 def forget(db: sqlite3.Connection, ids: Iterable[int]) -> None:
     """Leave only the hashes of the entries of these stories, within the caller's transaction."""
-    for entry in [entry for story_id in ids for entry in entries_of(db, story_id)]:
-        leaf = hash_leaf(entry_bytes(*entry[1:]))
+    for entry in [entry for story_id in ids for entry in list_entries(db, story_id)]:
+        leaf = hash_leaf(encode_entry(*entry[1:]))
         db.execute("UPDATE first_seen SET story_id = NULL, hash = ? WHERE position = ?", (leaf, entry.position))
 
 
-def entries_of(db: sqlite3.Connection, story_id: int) -> list[Entry]:
+def list_entries(db: sqlite3.Connection, story_id: int) -> list[Entry]:
     """The entries of a story, the earliest first."""
     rows = db.execute("SELECT position, story_id, seen_at, hash FROM first_seen WHERE story_id = ?", (story_id,))
     return sorted(Entry(*row) for row in rows)
@@ -89,34 +91,34 @@ def size(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT coalesce(max(position) + 1, 0) FROM first_seen").fetchone()[0])
 
 
-def head(db: sqlite3.Connection, entries: int | None = None) -> TreeHead:
+def compute_head(db: sqlite3.Connection, entries: int | None = None) -> TreeHead:
     """The head of the tree of the first entries, or of all."""
     end = size(db) if entries is None else entries
-    return TreeHead(end, subtree_hash(db)(0, end) if end else EMPTY_ROOT)
+    return TreeHead(end, make_subtree_hash(db)(0, end) if end else EMPTY_ROOT)
 
 
-def subtree_hash(db: sqlite3.Connection) -> SubtreeHash:
+def make_subtree_hash(db: sqlite3.Connection) -> SubtreeHash:
     """The hash of a subtree of the tree of this ledger."""
 
     def of_entries(start: int, end: int) -> bytes:
         if start % BLOCK or end - start < BLOCK:
-            return _root_of_rows(db, start, end)
+            return _hash_rows(db, start, end)
         blocks = db.execute(
             "SELECT hash FROM first_seen_blocks WHERE block >= ? AND block < ? ORDER BY block",
             (start // BLOCK, end // BLOCK),
         )
-        rest = [_root_of_rows(db, end - end % BLOCK, end)] if end % BLOCK else []
+        rest = [_hash_rows(db, end - end % BLOCK, end)] if end % BLOCK else []
         return compute_root([*(block for (block,) in blocks), *rest])
 
     return of_entries
 
 
-def _root_of_rows(db: sqlite3.Connection, start: int, end: int) -> bytes:
+def _hash_rows(db: sqlite3.Connection, start: int, end: int) -> bytes:
     rows = db.execute(
         "SELECT story_id, seen_at, hash FROM first_seen WHERE position >= ? AND position < ? ORDER BY position",
         (start, end),
     )
-    return compute_root([row[2] if row[0] is None else hash_leaf(entry_bytes(*row)) for row in rows])
+    return compute_root([row[2] if row[0] is None else hash_leaf(encode_entry(*row)) for row in rows])
 
 
 def record_head(db: sqlite3.Connection, ledger: Path) -> History:
@@ -125,10 +127,10 @@ def record_head(db: sqlite3.Connection, ledger: Path) -> History:
     Call it before a run appends, so that a restored ledger is known for one: its heads replace the later ones.  That of
     a rewritten ledger is not recorded.
     """
-    heads, current = read_heads(ledger), head(db)
+    heads, current = read_heads(ledger), compute_head(db)
     history = compare_with_heads(db, heads)
     if history is not History.REWRITTEN and heads[-1:] != [current]:
-        path = files.heads_file(ledger)
+        path = files.name_heads_file(ledger)
         files.make_file(path)
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"size": current.size, "root": current.root.hex()}) + "\n")
@@ -142,7 +144,7 @@ def read_heads(ledger: Path) -> list[TreeHead]:
     """
     heads = list[TreeHead]()
     with suppress(FileNotFoundError):
-        for line in files.heads_file(ledger).read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in files.name_heads_file(ledger).read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(ValueError, KeyError, TypeError):
                 made = json.loads(line)
                 recorded = TreeHead(int(made["size"]), bytes.fromhex(made["root"]))
@@ -157,6 +159,6 @@ def compare_with_heads(db: sqlite3.Connection, heads: Sequence[TreeHead]) -> His
     """
     present = size(db)
     covered = max((recorded for recorded in heads if recorded.size <= present), default=None)
-    if covered is not None and head(db, covered.size) != covered:
+    if covered is not None and compute_head(db, covered.size) != covered:
         return History.REWRITTEN
     return History.RESTORED if any(recorded.size > present for recorded in heads) else History.WHOLE

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neardup.core.publication_order import Dates, find_earlier
-from neardup.ledger import AMONG, all_of, json_list, languages, named_rows, now_ms, transaction
+from neardup.ledger import AMONG, dump_list, join_conditions, languages, now_ms, select_named_rows, transaction
 from neardup.ledger.story_rows import pack_id
 from neardup.records import STATUSES, Kind, Language, Verdict
 
@@ -57,14 +57,16 @@ class Selection:
 OPEN = Selection()
 
 
-def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool = False) -> tuple[str, list[object]]:
+def make_condition(
+    db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool = False
+) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the table `flags`, with its values.
 
     `by_flag_id` says that the query has the ids of the flags already.
     """
-    number_of = languages.numbers(db)
+    number_of = languages.map_numbers(db)
     numbers = [number_of.get(language) for language in selection.languages]  # NULL, which no flag has, if unknown
-    members = None if selection.cluster is None else json_list(sorted(read_cluster(db, selection.cluster)))
+    members = None if selection.cluster is None else dump_list(sorted(read_cluster(db, selection.cluster)))
     # The unary + keeps SQLite from scanning the index by status where the stories lead to a few rows.
     leads = by_flag_id or (selection.cluster, selection.story) != (None, None)
     status = "+status" if leads else "status"
@@ -97,7 +99,7 @@ def conditions(db: sqlite3.Connection, selection: Selection, *, by_flag_id: bool
         clauses.append(("NOT same_author", []))
     if members is not None:
         clauses.append((f"a {AMONG} AND b {AMONG}", [members, members]))
-    return all_of(clauses)
+    return join_conditions(clauses)
 
 
 def read_cluster(db: sqlite3.Connection, story_id: int) -> set[int]:
@@ -123,8 +125,8 @@ def select(
     `context` is the latest verdict on another pair of either story, None for most; `context_note`, `context_by` and
     `context_at` (milliseconds) are its note, its moderator and its time.
     """
-    where, values = conditions(db, selection)
-    return named_rows(
+    where, values = make_condition(db, selection)
+    return select_named_rows(
         db,
         f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id IN"
         f" (SELECT flag_id FROM flags WHERE {where} {QUEUE_ORDER} LIMIT ? OFFSET ?) {QUEUE_ORDER}",
@@ -132,25 +134,25 @@ def select(
     )
 
 
-def of_ids(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, sqlite3.Row]:
+def read_by_id(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, sqlite3.Row]:
     """These flags as `select` returns them, by id."""
-    rows = named_rows(
+    rows = select_named_rows(
         db,
         f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id {AMONG}",
-        (json_list(flag_ids),),
+        (dump_list(flag_ids),),
     )
     return {row["flag_id"]: row for row in rows}
 
 
 def list_pairs(db: sqlite3.Connection, flag_ids: Sequence[int]) -> list[dict[str, Any]]:
     """These flags as rows of `pairs`, in their order."""
-    found = of_ids(db, flag_ids)
+    found = read_by_id(db, flag_ids)
     return [dict(found[flag_id]) for flag_id in flag_ids if flag_id in found]
 
 
-def of_pair(db: sqlite3.Connection, a: int, b: int) -> dict[str, Any] | None:
+def read_pair(db: sqlite3.Connection, a: int, b: int) -> dict[str, Any] | None:
     """The flag of two stories, in either order and of any status, as a row of `pairs`; None where there is none."""
-    rows = named_rows(
+    rows = select_named_rows(
         db,
         f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id = (SELECT flag_id FROM flags WHERE a = ? AND b = ?)",
         (min(a, b), max(a, b)),
@@ -160,14 +162,14 @@ def of_pair(db: sqlite3.Connection, a: int, b: int) -> dict[str, Any] | None:
 
 def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
     """The number of flags in a selection."""
-    where, values = conditions(db, selection)
+    where, values = make_condition(db, selection)
     return int(db.execute(f"SELECT count(*) FROM flags WHERE {where}", values).fetchone()[0])
 
 
 def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[tuple[Language, Kind]]:
     """The number of flags in a selection, by language and kind."""
-    where, values = conditions(db, selection)
-    name_of = languages.names(db)
+    where, values = make_condition(db, selection)
+    name_of = languages.map_names(db)
     query = f"SELECT language, kind, count(*) FROM flags WHERE {where} GROUP BY 1, 2"
     return Counter({(name_of[language], kind): n for language, kind, n in db.execute(query, values)})
 
@@ -188,7 +190,7 @@ def read_languages(db: sqlite3.Connection, flag_ids: Sequence[int]) -> set[Langu
     """The languages of these flags."""
     rows = db.execute(
         f"SELECT DISTINCT name FROM flags JOIN languages ON number = language WHERE flag_id {AMONG}",
-        (json_list(flag_ids),),
+        (dump_list(flag_ids),),
     )
     return {Language(row[0]) for row in rows}
 
@@ -200,14 +202,14 @@ def list_stories(db: sqlite3.Connection, ids: Sequence[int]) -> list[sqlite3.Row
     `pairs` (the number of flags), `open` (those without a verdict) and `plagiarism` (those with this verdict).
     """
     of_story = "FROM flags WHERE (a = d.id OR b = d.id) AND +status"
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT d.id, d.name, d.title, d.language, d.author_id, d.published_at, x.similarity,"
         f" (SELECT count(*) {of_story} <> 'withdrawn') AS pairs, (SELECT count(*) {of_story} = 'open') AS open,"
         f" (SELECT count(*) {of_story} = 'plagiarism') AS plagiarism"
         " FROM json_each(?) CROSS JOIN described d ON d.id = value LEFT JOIN similarities x ON x.story_id = d.id"
         " ORDER BY key",
-        (json_list(ids),),
+        (dump_list(ids),),
     ).fetchall()
 
 
@@ -220,7 +222,7 @@ def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
         )
 
 
-def earlier_of(row: Mapping[str, Any]) -> int | None:
+def find_earlier_story(row: Mapping[str, Any]) -> int | None:
     """The story of a row of the view `pairs` that was published before the other; None if that is not known."""
     matched = Dates(row["matched_published_at"], catalogue=row["catalogue"])
     side = find_earlier(matched, Dates(row["story_published_at"]))

@@ -16,8 +16,8 @@ from neardup.ledger import (
     AMONG,
     candidates,
     dead_letters,
+    dump_list,
     first_seen,
-    json_list,
     languages,
     now_ms,
     outbox,
@@ -29,7 +29,7 @@ from neardup.ledger import (
     verification,
 )
 from neardup.ledger.runs import owe_sweep
-from neardup.ledger.stories import forgotten_among
+from neardup.ledger.stories import find_forgotten
 from neardup.ledger.story_rows import pack_etag, pack_id
 from neardup.ledger.verdicts import DecidedPair
 from neardup.records import Assessment, Kind, Verdict
@@ -77,7 +77,7 @@ def add_stories(
     `held` is the last number that a segment holds.  `write_passages` makes a durable segment.
     """
     with transaction(db):
-        done, rows = _new(db, batch)
+        done, rows = _choose_new(db, batch)
         if not rows:
             return done
         ids = [batch["id"][row] for row in rows]
@@ -85,7 +85,7 @@ def add_stories(
         now = now_ms()
         first_seen.append(db, ids, [batch["text_sha256"][row] for row in rows], now)
         since = stories.take_known_since(db, ids, now)
-        number_of = languages.numbers(db)
+        number_of = languages.map_numbers(db)
         spoken = [number_of[batch["language"][row]] for row in rows]
         columns = [_pack_column(batch, name, rows) for name in STORED]
         given = (batch["known_since"][row] for row in rows)
@@ -93,22 +93,22 @@ def add_stories(
         series = _pack_column(batch, "series_id", rows)
         db.executemany(INSERT, zip(numbers, ids, spoken, *columns, known, series, strict=True))
         languages.count_stories(db, spoken, ())
-        dead_letters.strike(db, list(map(str, ids)))
+        dead_letters.remove(db, list(map(str, ids)))
         owe_sweep(db, owed=True)
-        first = max(passages.flushed_number(db), held) + 1
-        write_passages(SegmentContent(first, numbers[-1], rows, passages.hashes_after(db, first - 1, -1)))
+        first = max(passages.read_flushed_number(db), held) + 1
+        write_passages(SegmentContent(first, numbers[-1], rows, passages.list_hashes(db, first - 1, -1)))
         passages.hand_over_hashes(db, numbers[-1])
     return done
 
 
-def _new(db: sqlite3.Connection, batch: Columns) -> tuple[Added, list[int]]:
+def _choose_new(db: sqlite3.Connection, batch: Columns) -> tuple[Added, list[int]]:
     """The places of the stories to add, and the counts; of rows with the same id, the last one counts."""
     place_of = dict(zip(batch["id"], range(len(batch["id"])), strict=True))
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     held = db.execute(
-        f"SELECT id, language, text_hash FROM stories WHERE id {AMONG}", (json_list(place_of),)
+        f"SELECT id, language, text_hash FROM stories WHERE id {AMONG}", (dump_list(place_of),)
     ).fetchall()
-    gone = forgotten_among(db, place_of)
+    gone = find_forgotten(db, place_of)
     done = Added(forgotten=len(gone))
     for story_id, language, text_hash in held:
         place = place_of.pop(story_id)
@@ -167,7 +167,7 @@ def _put(db: sqlite3.Connection, row: ImportedFlag) -> bool:
     pair = row.a, row.b
     if db.execute("SELECT 1 FROM flags WHERE a = ? AND b = ?", pair).fetchone():
         return False
-    candidate = candidates.of_pair(db, pair)
+    candidate = candidates.read_candidate(db, pair)
     if candidate is None:
         return False
     ruling = Ruling(row.status, None, is_new=True)
@@ -182,7 +182,7 @@ def _put(db: sqlite3.Connection, row: ImportedFlag) -> bool:
         by_passages=row.by_passages,
     )
     if (given := row.verdict) is not None:
-        tier, language = find_tier(row.kind), languages.numbers(db)[candidate.language]
+        tier, language = find_tier(row.kind), languages.map_numbers(db)[candidate.language]
         shorter, longer = sorted((candidate.a.words, candidate.b.words))
         decided = DecidedPair(*pair, language, row.kind, tier.severity, tier.joins_clusters(longer, shorter))
         verdicts.put(db, [decided], given.verdict, given.note, given.moderator, given.decided_at)

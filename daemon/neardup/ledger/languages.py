@@ -13,14 +13,14 @@ from neardup.ledger import transaction
 from neardup.records import Language
 
 
-def names(db: sqlite3.Connection) -> dict[int, Language]:
+def map_names(db: sqlite3.Connection) -> dict[int, Language]:
     """Number -> language, in order of the numbers."""
     return dict(db.execute("SELECT number, name FROM languages ORDER BY number"))
 
 
-def numbers(db: sqlite3.Connection) -> dict[Language, int]:
+def map_numbers(db: sqlite3.Connection) -> dict[Language, int]:
     """Language -> number, in order of the numbers."""
-    return {name: number for number, name in names(db).items()}
+    return {name: number for number, name in map_names(db).items()}
 
 
 def register(db: sqlite3.Connection, languages: Collection[Language]) -> None:
@@ -28,20 +28,20 @@ def register(db: sqlite3.Connection, languages: Collection[Language]) -> None:
 
     Raises Fatal if the ledger has stories in a language that is not in `languages`.
     """
-    if missing := [name for name in stories_by_language(db) if name not in languages]:
+    if missing := [name for name in count_by_language(db) if name not in languages]:
         tables = ", ".join(f"[languages.{name}]" for name in missing)
         raise Fatal(f"the ledger holds stories of {', '.join(missing)}: the configuration lacks {tables}")
-    if set(languages) <= numbers(db).keys():
+    if set(languages) <= map_numbers(db).keys():
         return
     with transaction(db):
-        known = numbers(db)
+        known = map_numbers(db)
         new = (language for language in languages if language not in known)
         db.executemany(
             "INSERT INTO languages (number, name) VALUES (?, ?)", enumerate(new, max(known.values(), default=-1) + 1)
         )
 
 
-def stories_by_language(db: sqlite3.Connection) -> dict[str, int]:
+def count_by_language(db: sqlite3.Connection) -> dict[str, int]:
     """Stories by language, of those that have any."""
     return dict(db.execute("SELECT name, stories FROM languages WHERE stories > 0 ORDER BY name"))
 

@@ -28,22 +28,22 @@ def only_one(ledger: Path, command: str) -> Iterator[Note]:
 
     Raises Transient, which names the holder, where it is locked.
     """
-    with _hold(_path(ledger, PIPELINE), command, "the ledger is in use") as note:
+    with _hold(_make_path(ledger, PIPELINE), command, "the ledger is in use") as note:
         yield note
 
 
 @contextmanager
 def only_daemon(ledger: Path) -> Iterator[None]:
     """Lock the ledger as its daemon, also between runs.  Raises Transient, which names the other daemon."""
-    with _hold(_path(ledger, DAEMON), "run", "the ledger has a daemon"):
+    with _hold(_make_path(ledger, DAEMON), "run", "the ledger has a daemon"):
         yield
 
 
 @contextmanager
 def _hold(path: Path, command: str, refusal: str) -> Iterator[Note]:
     with _open(path) as file:
-        if not _take(file) and not ((_holder(path) or {}).get("command") == SERVE and _take(file, SERVE_SECONDS)):
-            raise Transient(f"{refusal}: {_in_words(_holder(path))}", "locked")
+        if not _take(file) and not ((_read_holder(path) or {}).get("command") == SERVE and _take(file, SERVE_SECONDS)):
+            raise Transient(f"{refusal}: {_describe_holder(_read_holder(path))}", "locked")
         since = datetime.now().astimezone().isoformat(" ", "seconds")
         holding = {"command": command, "pid": os.getpid(), "since": since}
 
@@ -92,17 +92,17 @@ def _take(file: IO[str], seconds: float = INSTANT_SECONDS) -> bool:
         time.sleep(PAUSE_SECONDS)
 
 
-def holder(ledger: Path) -> dict[str, Any] | None:
+def read_holder(ledger: Path) -> dict[str, Any] | None:
     """The holder of the pipeline lock: command, pid, since, and what it has noted; None where it is free."""
-    return _holder(_path(ledger, PIPELINE))
+    return _read_holder(_make_path(ledger, PIPELINE))
 
 
-def daemon_holder(ledger: Path) -> dict[str, Any] | None:
+def read_daemon(ledger: Path) -> dict[str, Any] | None:
     """The daemon of the ledger, as `holder` describes a command; None where there is none."""
-    return _holder(_path(ledger, DAEMON))
+    return _read_holder(_make_path(ledger, DAEMON))
 
 
-def _holder(path: Path) -> dict[str, Any] | None:
+def _read_holder(path: Path) -> dict[str, Any] | None:
     try:
         with path.open(encoding="utf-8") as file:
             try:
@@ -117,11 +117,11 @@ def _holder(path: Path) -> dict[str, Any] | None:
     return None
 
 
-def _in_words(who: dict[str, Any] | None) -> str:
+def _describe_holder(who: dict[str, Any] | None) -> str:
     who = who or {"command": "another command"}
     pid = f", process {who['pid']}, since {who['since']}" if "pid" in who else ""
     return f"neardup {who['command']}{pid}"
 
 
-def _path(ledger: Path, suffix: str) -> Path:
+def _make_path(ledger: Path, suffix: str) -> Path:
     return ledger.with_name(ledger.name + suffix)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from neardup.errors import Fatal
-from neardup.ledger import AMONG, all_of, json_list, languages, names, now_ms
+from neardup.ledger import AMONG, dump_list, join_conditions, languages, names, now_ms
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Language, Mark, MarkReason, Marks, ShownId, Skip, Skipped, Story
 
@@ -56,10 +56,10 @@ def put(db: sqlite3.Connection, made: "FingerprintedStories", skipped: Sequence[
     of_made = zip(listed.ids, listed.languages, listed.author_ids, made.pages.marks, strict=True)
     with_marks = [StoryMarks(*row) for row in of_made if row[-1]]
     with_marks += [_mark_skipped(outcome.story, outcome.reason, outcome.marks) for outcome in skipped if outcome.marks]
-    since = _since(db, [story.story_id for story in with_marks]) if with_marks else {}
+    since = _read_since(db, [story.story_id for story in with_marks]) if with_marks else {}
     remove(db, [*listed.ids, *(outcome.story.id for outcome in skipped if outcome.marks is not None)])
     if with_marks:
-        db.executemany("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _rows(db, with_marks, since))
+        db.executemany("INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _list_rows(db, with_marks, since))
 
 
 def _mark_skipped(story: Story, reason: Skip, marks: Marks) -> StoryMarks:
@@ -67,17 +67,19 @@ def _mark_skipped(story: Story, reason: Skip, marks: Marks) -> StoryMarks:
     return StoryMarks(story.id, story.language, story.author_id, marks, *names)
 
 
-def _since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], int]:
+def _read_since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], int]:
     """Since when these stories have their marks, by reason."""
     rows = db.execute(
         f"SELECT story_id, reason, marked_at FROM marks WHERE story_id {AMONG}",
-        (json_list(ids),),
+        (dump_list(ids),),
     )
     return {(story_id, reason): at for story_id, reason, at in rows}
 
 
-def _rows(db: sqlite3.Connection, with_marks: Sequence[StoryMarks], since: dict[tuple[int, str], int]) -> Iterator[Row]:
-    number_of, now = languages.numbers(db), now_ms()
+def _list_rows(
+    db: sqlite3.Connection, with_marks: Sequence[StoryMarks], since: dict[tuple[int, str], int]
+) -> Iterator[Row]:
+    number_of, now = languages.map_numbers(db), now_ms()
     for story in with_marks:
         for mark in story.marks:
             at = since.get((story.story_id, mark.reason), now)
@@ -87,7 +89,7 @@ def _rows(db: sqlite3.Connection, with_marks: Sequence[StoryMarks], since: dict[
 
 def remove(db: sqlite3.Connection, ids: Sequence[int]) -> None:
     """Remove the marks of stories."""
-    db.execute(f"DELETE FROM marks WHERE story_id {AMONG}", (json_list(ids),))
+    db.execute(f"DELETE FROM marks WHERE story_id {AMONG}", (dump_list(ids),))
 
 
 def mark_counts(db: sqlite3.Connection) -> list[MarkCount]:
@@ -96,7 +98,7 @@ def mark_counts(db: sqlite3.Connection) -> list[MarkCount]:
         "SELECT reason, l.name, iif(detail GLOB '* %', '', detail), count(*), story_id, max(marked_at) FROM marks"
         " JOIN languages l ON number = language GROUP BY 1, 2, 3 ORDER BY 1, number, 3"
     ).fetchall()
-    shown = names.shown_ids(db, [row[4] for row in rows])
+    shown = names.read_shown_ids(db, [row[4] for row in rows])
     return [MarkCount(row[0], row[1], row[2], row[3], shown[row[4]]) for row in rows]
 
 
@@ -108,18 +110,18 @@ class MarkFilter:
     languages: Sequence[Language] = ()
     author: str | None = None
 
-    def condition(self, db: sqlite3.Connection) -> tuple[str, list[object]]:
+    def make_condition(self, db: sqlite3.Connection) -> tuple[str, list[object]]:
         """The selection as an SQL condition on `marks`, with its values."""
         clauses: list[tuple[str, list[object]]] = [(STORIES, [])]
         if self.reason is not None:
             clauses.append(("story_id IN (SELECT story_id FROM marks WHERE reason = ?)", [self.reason]))
         if self.languages:
-            number_of = languages.numbers(db)
+            number_of = languages.map_numbers(db)
             chosen = [number_of[language] for language in self.languages if language in number_of]
-            clauses.append((f"language {AMONG}", [json_list(chosen)]))
+            clauses.append((f"language {AMONG}", [dump_list(chosen)]))
         if self.author is not None:
             clauses.append(("author_id = ?", [pack_id(self.author)]))
-        return all_of(clauses)
+        return join_conditions(clauses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class MarkedAuthor:
 
 def list_stories(db: sqlite3.Connection, choice: MarkFilter, limit: int = -1) -> list[MarkedStory]:
     """The selected stories with all their marks, those marked last first."""
-    condition, values = choice.condition(db)
+    condition, values = choice.make_condition(db)
     rows = db.execute(
         "SELECT coalesce(d.name, m.name, m.story_id), l.name, CAST(m.author_id AS TEXT),"
         " coalesce(d.title, m.title, m.name, CAST(m.story_id AS TEXT)), m.marks, m.at FROM"
@@ -157,14 +159,14 @@ def list_stories(db: sqlite3.Connection, choice: MarkFilter, limit: int = -1) ->
         (*values, limit),
     )
     return [
-        MarkedStory(shown, language, author, title, _marks(found), at)
+        MarkedStory(shown, language, author, title, _make_marks(found), at)
         for shown, language, author, title, found, at in rows
     ]
 
 
 def count_stories(db: sqlite3.Connection, choice: MarkFilter) -> tuple[int, dict[str, int]]:
     """The number of selected stories, and of those with each reason."""
-    condition, values = choice.condition(db)
+    condition, values = choice.make_condition(db)
     [total] = db.execute(f"SELECT count(DISTINCT story_id) FROM marks WHERE {condition}", values).fetchone()
     rows = db.execute(f"SELECT reason, count(*) FROM marks WHERE {condition} GROUP BY 1 ORDER BY 1", values)
     return total, dict(rows)
@@ -172,7 +174,7 @@ def count_stories(db: sqlite3.Connection, choice: MarkFilter) -> tuple[int, dict
 
 def list_authors(db: sqlite3.Connection, choice: MarkFilter, limit: int = -1) -> list[MarkedAuthor]:
     """The authors of the selected stories, those with the most of them first."""
-    condition, values = choice.condition(db)
+    condition, values = choice.make_condition(db)
     stories = db.execute(
         f"SELECT CAST(author_id AS TEXT), count(DISTINCT story_id) FROM marks WHERE {condition}"
         " GROUP BY author_id ORDER BY 2 DESC, author_id LIMIT ?",
@@ -187,27 +189,27 @@ def list_authors(db: sqlite3.Connection, choice: MarkFilter, limit: int = -1) ->
     return [MarkedAuthor(author, n, reasons[author]) for author, n in stories]
 
 
-def of_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Marks]:
+def read_marks(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Marks]:
     """The marks of the marked stories among these ids."""
     rows = db.execute(
         "SELECT story_id, json_group_array(json_array(reason, detail)) FROM marks"
         f" WHERE story_id {AMONG} GROUP BY story_id",
-        (json_list(ids),),
+        (dump_list(ids),),
     )
-    return {story_id: _marks(found) for story_id, found in rows}
+    return {story_id: _make_marks(found) for story_id, found in rows}
 
 
-def _marks(found: str) -> Marks:
+def _make_marks(found: str) -> Marks:
     return tuple(Mark(MarkReason(reason), detail) for reason, detail in sorted(json.loads(found)))
 
 
-def without_fingerprint(db: sqlite3.Connection, story_id: int, argument: str) -> Fatal:
+def explain_no_fingerprint(db: sqlite3.Connection, story_id: int, argument: str) -> Fatal:
     """The error about a story, named by this argument, that has no fingerprint; it names the marks of a marked one."""
-    if found := of_stories(db, [story_id]):
-        return Fatal(f"story {argument} has no fingerprint: it is marked as {in_words(found[story_id])}")
+    if found := read_marks(db, [story_id]):
+        return Fatal(f"story {argument} has no fingerprint: it is marked as {describe_marks(found[story_id])}")
     return Fatal(f"story {argument} is not in the ledger")
 
 
-def in_words(marks: Marks) -> str:
+def describe_marks(marks: Marks) -> str:
     """Marks as the commands print them."""
     return ", ".join(map(str, marks))

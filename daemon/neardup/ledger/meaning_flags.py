@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 from neardup.core.verify.tiers import find_tier
 from neardup.errors import Conflict
-from neardup.ledger import all_of, chapters, json_list, languages, named_rows, now_ms, transaction, verdicts
+from neardup.ledger import (
+    chapters,
+    dump_list,
+    join_conditions,
+    languages,
+    now_ms,
+    select_named_rows,
+    transaction,
+    verdicts,
+)
 from neardup.ledger.flags import Selection
 from neardup.records import Kind, Verdict
 
@@ -62,7 +71,7 @@ def put(db: sqlite3.Connection, found: Iterable[MeaningFlag], model: str, *, sam
                 "INSERT INTO meaning_flags (a, b, kind, margin, chunks, model, text_hash_a, text_hash_b, flagged_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (a, b) DO UPDATE SET"
                 " (kind, margin, chunks, model) = (excluded.kind, excluded.margin, excluded.chunks, excluded.model)",
-                (*pair, flag.kind, flag.margin, json_list(flag.chunks), model, *hashes, now),
+                (*pair, flag.kind, flag.margin, dump_list(flag.chunks), model, *hashes, now),
             )
     return new
 
@@ -84,27 +93,27 @@ def select(
 
     Of the selection, `similarity` and `cluster` do not apply.
     """
-    where, values = _conditions(selection)
-    return named_rows(
+    where, values = _make_condition(selection)
+    return select_named_rows(
         db, f"SELECT * FROM meaning_pairs WHERE {where} {QUEUE_ORDER} LIMIT ? OFFSET ?", (*values, limit, offset)
     )
 
 
 def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
     """The number of pairs in a selection."""
-    where, values = _conditions(selection)
+    where, values = _make_condition(selection)
     return int(db.execute(f"SELECT count(*) FROM meaning_pairs WHERE {where}", values).fetchone()[0])
 
 
-def of_pair(db: sqlite3.Connection, a: int, b: int) -> sqlite3.Row | None:
+def read_pair(db: sqlite3.Connection, a: int, b: int) -> sqlite3.Row | None:
     """The row of two stories, in either order and of any status; None where there is none."""
-    row: sqlite3.Row | None = named_rows(
+    row: sqlite3.Row | None = select_named_rows(
         db, "SELECT * FROM meaning_pairs WHERE a = ? AND b = ?", (min(a, b), max(a, b))
     ).fetchone()
     return row
 
 
-def _conditions(selection: Selection) -> tuple[str, list[object]]:
+def _make_condition(selection: Selection) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the view `meaning_pairs`, with its values."""
     clauses: list[tuple[str, list[object]]] = []
     for columns, values in (
@@ -129,7 +138,7 @@ def _conditions(selection: Selection) -> tuple[str, list[object]]:
         clauses.append(("exported_at IS NULL", []))
     if not selection.same_author:
         clauses.append(("NOT same_author", []))
-    return all_of(clauses)
+    return join_conditions(clauses)
 
 
 def mark_exported(db: sqlite3.Connection, flag_ids: Sequence[int]) -> None:
@@ -148,7 +157,7 @@ def find_flagged_by_words(db: sqlite3.Connection, candidates: Mapping[int, Colle
         rows = db.execute(
             "SELECT a, b FROM json_each(?2) JOIN flags ON a = min(?1, value) AND b = max(?1, value)"
             " WHERE status <> 'withdrawn'",
-            (story_id, json_list(others)),
+            (story_id, dump_list(others)),
         )
         found.update(rows)
     return found
@@ -163,12 +172,12 @@ def decide(  # noqa: PLR0917 - the fields of a form, in their order
     is no longer in the queue.
     """
     with transaction(db):
-        row = of_pair(db, a, b)
+        row = read_pair(db, a, b)
         if row is None:
             raise Conflict("this pair is not flagged any more")
         if state(db, a, b) != seen:
             raise Conflict("another moderator has decided this pair meanwhile: look at it again")
-        language, severity = languages.numbers(db)[row["language"]], find_tier(row["kind"]).severity
+        language, severity = languages.map_numbers(db)[row["language"]], find_tier(row["kind"]).severity
         decided = verdicts.DecidedPair(row["a"], row["b"], language, row["kind"], severity, joins_clusters=False)
         decision = verdicts.put(db, [decided], verdict, note, moderator, now_ms())
         verdicts.announce(db, decision, "verdict")
@@ -183,13 +192,13 @@ def state(db: sqlite3.Connection, a: int, b: int) -> int:
     return int(row[0])
 
 
-def precision(db: sqlite3.Connection, band: float) -> list[sqlite3.Row]:
+def count_verdicts(db: sqlite3.Connection, band: float) -> list[sqlite3.Row]:
     """The active verdicts by kind and band of the margin, of each kind the widest first.
 
     Columns: kind, margin (the lower end of the band, a multiple of `band`), judged, confirmed (those with another
     verdict than not_similar).
     """
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT meaning_flags.kind, CAST(margin / ?1 AS INTEGER) * ?1 AS margin, count(*) AS judged,"
         " sum(verdict <> ?2) AS confirmed FROM meaning_flags CROSS JOIN active_verdicts USING (a, b)"

@@ -33,7 +33,7 @@ def count_opened(db: sqlite3.Connection, since: int) -> Counter[tuple[Kind, int]
     )
     opened: Counter[tuple[Kind, int]] = Counter()
     for kinds, day, n in rows:
-        opened[_most_severe(kinds), day] += n
+        opened[_choose_most_severe(kinds), day] += n
     return opened
 
 
@@ -45,7 +45,7 @@ def count_decided(db: sqlite3.Connection, since: int) -> Counter[tuple[Kind, str
     )
     decided: Counter[tuple[Kind, str, int]] = Counter()
     for kinds, moderator, day, n in rows:
-        decided[_most_severe(kinds), moderator, day] += n
+        decided[_choose_most_severe(kinds), moderator, day] += n
     return decided
 
 
@@ -55,7 +55,7 @@ def list_waits(db: sqlite3.Connection, since: int) -> list[int]:
     return [wait for (wait,) in rows]
 
 
-def waiting_times(waits: Iterable[int]) -> Waiting | None:
+def measure_waiting(waits: Iterable[int]) -> Waiting | None:
     """How long cases waited, of the length for each; None if there are none."""
     lengths = sorted(waits)
     if not lengths:
@@ -63,11 +63,11 @@ def waiting_times(waits: Iterable[int]) -> Waiting | None:
     return Waiting(len(lengths), lengths[(len(lengths) - 1) // 2], lengths[(9 * len(lengths) - 1) // 10])
 
 
-def _most_severe(kinds: str) -> Kind:
+def _choose_most_severe(kinds: str) -> Kind:
     return kinds.strip(",").partition(",")[0]
 
 
-def oldest_open(db: sqlite3.Connection) -> tuple[int, int] | None:
+def find_oldest_open(db: sqlite3.Connection) -> tuple[int, int] | None:
     """The case with the flag that has waited longest, and since when in milliseconds; None if none is open."""
     found = db.execute(
         "SELECT case_id, flagged_at FROM flags WHERE status = 'open' AND same_author = 0 AND case_id IS NOT NULL"
@@ -78,7 +78,7 @@ def oldest_open(db: sqlite3.Connection) -> tuple[int, int] | None:
 
 def count_open_cases(db: sqlite3.Connection) -> Counter[Language]:
     """The open cases that the desk lists, by language."""
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     rows = db.execute("SELECT language, count(*) FROM cases WHERE open_flags > 0 AND NOT hidden GROUP BY 1")
     return Counter({name_of[language]: n for language, n in rows})
 
@@ -97,7 +97,7 @@ def count_undecided(db: sqlite3.Connection, now: int) -> Counter[str]:
 
 def count_flagged(db: sqlite3.Connection, since: int) -> Counter[tuple[Language, Kind]]:
     """The pairs that were flagged since a time and are flagged still, by language and kind."""
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     rows = db.execute(
         f"SELECT language, kind, count(*) FROM flags WHERE status IN ({', '.join('?' * len(STATUSES))})"
         " AND same_author IN (0, 1) AND flagged_at >= ? GROUP BY 1, 2",

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from neardup.ledger import AMONG, json_list
+from neardup.ledger import AMONG, dump_list
 from neardup.records import FIRST_ID_OF_NAMES, ShownId
 
 ROWS_AT_A_TIME = 1_000
@@ -28,13 +28,13 @@ def are_held(db: sqlite3.Connection) -> bool:
     )
 
 
-def shown_ids(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, ShownId]:
+def read_shown_ids(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, ShownId]:
     """Ids -> as they are shown.  A forgotten story has lost its name, and is shown by its integer."""
     shown: dict[int, ShownId] = {story_id: story_id for story_id in ids}
     made = [story_id for story_id in shown if abs(story_id) >= FIRST_ID_OF_NAMES]
     for query in NAMES if made else ():
         lacking = [story_id for story_id in made if shown[story_id] == story_id]
-        shown.update(db.execute(query, (json_list(lacking),)))
+        shown.update(db.execute(query, (dump_list(lacking),)))
     return shown
 
 
@@ -46,6 +46,6 @@ def show_ids(
     while some := list(islice(source, ROWS_AT_A_TIME)):
         ids = {row[column] for row in some for column in columns}
         shown: dict[int | None, ShownId | None] = {None: None}
-        shown.update(shown_ids(db, ids - {None}).items())
+        shown.update(read_shown_ids(db, ids - {None}).items())
         for row in some:
             yield {**row, **{column: shown[row[column]] for column in columns}}

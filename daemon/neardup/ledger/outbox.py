@@ -36,12 +36,12 @@ class Version(NamedTuple):
 
 def take_numbers(db: sqlite3.Connection, count: int) -> range:
     """Reserve the next numbers, which were never used before, within the caller's transaction."""
-    first = last_seq(db) + 1
+    first = read_last_seq(db) + 1
     put(db, "last_seq", str(first + count - 1))
     return range(first, first + count)
 
 
-def last_seq(db: sqlite3.Connection) -> int:
+def read_last_seq(db: sqlite3.Connection) -> int:
     """The number of the last change; 0 before the first."""
     return int(get(db, "last_seq") or 0)
 
@@ -59,7 +59,7 @@ def record_removals(db: sqlite3.Connection, gone: Sequence[tuple[int, Version]])
     )
 
 
-def changes_after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
+def list_changes(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
     """The next changes after `seq`, in order.
 
     A version that was replaced since has no signature here; the change that replaced it follows.
@@ -72,7 +72,7 @@ def changes_after(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
         " ORDER BY 1 LIMIT ?2",
         (seq, limit),
     )
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     return [
         _change(n, story_id, _make_banded(name_of, *row[:2]), _make_banded(name_of, *row[2:]))
         for n, story_id, *row in rows
@@ -89,7 +89,7 @@ def _make_banded(
     return None if language is None or simhash is None else BandedFingerprint(name_of[language], simhash, signature)
 
 
-def oldest_seq(db: sqlite3.Connection) -> int:
+def read_oldest_seq(db: sqlite3.Connection) -> int:
     """The number of the oldest change still on record; one past the last where there is none."""
     return int(get(db, "pruned") or 0) + 1
 
@@ -102,7 +102,7 @@ def prune_changes(db: sqlite3.Connection, keep: int) -> None:
 
 def drop_changes(db: sqlite3.Connection, keep: int) -> None:
     """Remove all but the last `keep` changes, within the caller's transaction."""
-    pruned = max(last_seq(db) - keep, oldest_seq(db) - 1)
+    pruned = max(read_last_seq(db) - keep, read_oldest_seq(db) - 1)
     db.execute("DELETE FROM changes WHERE seq <= ?", (pruned,))
     put(db, "pruned", str(pruned))
 
@@ -110,7 +110,7 @@ def drop_changes(db: sqlite3.Connection, keep: int) -> None:
 def prove_lookups(db: sqlite3.Connection) -> None:
     """Record that the lookups of all stories so far saw a whole index, or that their pairs are found another way."""
     with transaction(db):
-        put(db, PROVEN, str(last_seq(db)))
+        put(db, PROVEN, str(read_last_seq(db)))
         db.execute("DELETE FROM meta WHERE key = ?", (IN_DOUBT,))
 
 
@@ -124,7 +124,7 @@ def are_lookups_in_doubt(db: sqlite3.Connection) -> bool:
     return get(db, IN_DOUBT) is not None
 
 
-def proven_number(db: sqlite3.Connection) -> int:
+def read_proven_number(db: sqlite3.Connection) -> int:
     """The last change at the last proof: stories with higher numbers were looked up since."""
     return int(get(db, PROVEN) or 0)
 
@@ -146,7 +146,7 @@ class Scrubbing:
     missing: int = 0
     damaged: int = 0
 
-    def ended_round(self) -> "Scrubbing":
+    def end_round(self) -> "Scrubbing":
         """The state at the end of a round."""
         return replace(self, number=0, round_ended_at=now_ms())
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.ledger import AMONG, json_list, languages, named_rows, now_ms, transaction
-from neardup.ledger.outbox import last_seq
+from neardup.ledger import AMONG, dump_list, languages, now_ms, select_named_rows, transaction
+from neardup.ledger.outbox import read_last_seq
 from neardup.ledger.runs import get as get_meta
 from neardup.ledger.runs import put as put_meta
 from neardup.records import Language, Story
@@ -49,7 +49,7 @@ def remove_hashes(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
     db.executemany("DELETE FROM passage_hashes WHERE number = ?", ((number,) for number in numbers))
 
 
-def hashes_after(db: sqlite3.Connection, number: int, limit: int) -> list[tuple[int, bytes]]:
+def list_hashes(db: sqlite3.Connection, number: int, limit: int) -> list[tuple[int, bytes]]:
     """The next rows after a number, in order: number, hashes of 4 bytes each, ascending as little-endian numbers."""
     return db.execute(
         "SELECT number, hashes FROM passage_hashes WHERE number > ? ORDER BY number LIMIT ?", (number, limit)
@@ -65,10 +65,10 @@ def prune_hashes(db: sqlite3.Connection, last: int) -> None:
 def hand_over_hashes(db: sqlite3.Connection, last: int) -> None:
     """As `prune_hashes`, within the caller's transaction."""
     db.execute("DELETE FROM passage_hashes WHERE number <= ?", (last,))
-    put_meta(db, "passages_flushed", str(max(last, flushed_number(db))))
+    put_meta(db, "passages_flushed", str(max(last, read_flushed_number(db))))
 
 
-def flushed_number(db: sqlite3.Connection) -> int:
+def read_flushed_number(db: sqlite3.Connection) -> int:
     """The number up to which passage hashes were handed over to segments; 0 before the first."""
     return int(get_meta(db, "passages_flushed") or 0)
 
@@ -89,10 +89,10 @@ class MissingStory(NamedTuple):
     text_hash: bytes
 
 
-def gaps(db: sqlite3.Connection, held: Sequence[Range]) -> list[Range]:
+def find_gaps(db: sqlite3.Connection, held: Sequence[Range]) -> list[Range]:
     """The ranges of numbers up to the ledger's last that no range of `held`, ascending and disjoint, contains."""
     found, first = [], 1
-    for start, stop in (*held, (last_seq(db) + 1, 0)):
+    for start, stop in (*held, (read_last_seq(db) + 1, 0)):
         if first < start:
             found.append((first, start - 1))
         first = max(first, stop + 1)
@@ -102,15 +102,15 @@ def gaps(db: sqlite3.Connection, held: Sequence[Range]) -> list[Range]:
 def count_missing(db: sqlite3.Connection, held: Sequence[Range], most: int = MOST_COUNTED) -> int:
     """The number of missing stories where the segments hold these ranges; counted to `most`."""
     found = 0
-    for gap in gaps(db, held):
+    for gap in find_gaps(db, held):
         [rows] = db.execute(f"SELECT count(*) FROM (SELECT 1 {MISSING} LIMIT ?)", (*gap, most - found)).fetchone()
         found += rows
     return found
 
 
-def next_missing(db: sqlite3.Connection, first: int, last: int, limit: int) -> list[MissingStory]:
+def list_next_missing(db: sqlite3.Connection, first: int, last: int, limit: int) -> list[MissingStory]:
     """The first `limit` missing stories with the numbers [first, last], in order of their numbers."""
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     rows = db.execute(
         f"SELECT number, id, language, path, text_hash {MISSING} ORDER BY number LIMIT ?", (first, last, limit)
     )
@@ -156,7 +156,7 @@ def put_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
     """Record common passages, within the caller's transaction; a count on record is not lowered."""
     if not rows:
         return
-    number_of, now = languages.numbers(db), now_ms()
+    number_of, now = languages.map_numbers(db), now_ms()
     db.executemany(
         "INSERT INTO common_passages (language, hash, holders, example, first_at, due_at)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET holders = max(holders, excluded.holders),"
@@ -167,13 +167,13 @@ def put_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
     note_common_change(db)
 
 
-def all_common(db: sqlite3.Connection) -> Hashes:
+def read_all_common(db: sqlite3.Connection) -> Hashes:
     """The common passages of all languages, ascending."""
     rows = db.execute("SELECT DISTINCT hash FROM common_passages ORDER BY hash")
     return np.fromiter((row[0] for row in rows), np.uint32)
 
 
-def languages_of_common(db: sqlite3.Connection, hashes: Hashes) -> dict[int, set[Language]]:
+def map_common_languages(db: sqlite3.Connection, hashes: Hashes) -> dict[int, set[Language]]:
     """Which of these hashes are common passages -> the languages in which they are on record."""
     found = defaultdict[int, set[Language]](set)
     for hash_, name in db.execute(
@@ -195,7 +195,7 @@ def count_left(db: sqlite3.Connection) -> int:
     return int(get_meta(db, LEFT) or 0)
 
 
-def due_for_counting(db: sqlite3.Connection, left: int, limit: int) -> Hashes:
+def list_due_for_counting(db: sqlite3.Connection, left: int, limit: int) -> Hashes:
     """The first of the common passages, ascending, that may not be common once so many versions have left."""
     rows = db.execute(
         "SELECT DISTINCT hash FROM common_passages WHERE due_at <= ? ORDER BY hash LIMIT ?", (left, limit)
@@ -215,7 +215,7 @@ def remove_common(db: sqlite3.Connection, hashes: Iterable[int]) -> None:
     """Record that passages are not common, within the caller's transaction."""
     removed = db.execute(
         f"DELETE FROM common_passages WHERE language IN (SELECT number FROM languages) AND hash {AMONG}",
-        (json_list(hashes),),
+        (dump_list(hashes),),
     )
     if removed.rowcount:
         note_common_change(db)
@@ -225,21 +225,21 @@ def forget_examples(db: sqlite3.Connection, story_ids: Sequence[int]) -> None:
     """Drop these stories, whose texts change or go, as examples, within the caller's transaction."""
     db.execute(
         f"UPDATE common_passages SET example = NULL WHERE example {AMONG}",
-        (json_list(story_ids),),
+        (dump_list(story_ids),),
     )
 
 
-def common_revision(db: sqlite3.Connection) -> int:
+def read_common_revision(db: sqlite3.Connection) -> int:
     """A number that grows with each change of the common passages."""
     return int(get_meta(db, REVISION) or 0)
 
 
 def note_common_change(db: sqlite3.Connection) -> None:
     """Let `common_revision` grow, within the caller's transaction."""
-    put_meta(db, REVISION, str(common_revision(db) + 1))
+    put_meta(db, REVISION, str(read_common_revision(db) + 1))
 
 
-def common_of_language(db: sqlite3.Connection, language: Language) -> Hashes:
+def read_common(db: sqlite3.Connection, language: Language) -> Hashes:
     """The common passages of a language, ascending."""
     rows = db.execute(
         "SELECT hash FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?) ORDER BY hash",
@@ -248,7 +248,7 @@ def common_of_language(db: sqlite3.Connection, language: Language) -> Hashes:
     return np.fromiter((row[0] for row in rows), np.uint32)
 
 
-def common_among(db: sqlite3.Connection, language: Language, hashes: Hashes) -> Hashes:
+def find_common_among(db: sqlite3.Connection, language: Language, hashes: Hashes) -> Hashes:
     """Which of these passage hashes are common passages of a language, ascending."""
     rows = db.execute(
         "SELECT hash FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?)"
@@ -263,7 +263,7 @@ def list_common(db: sqlite3.Connection, limit: int) -> list[sqlite3.Row]:
 
     Columns: language, hash, holders, example (a story's id, or None), example_title, first_at (milliseconds).
     """
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT l.name AS language, hash, holders, example, coalesce(title, page_title, path) AS example_title,"
         " first_at FROM common_passages c JOIN languages l ON l.number = c.language"

@@ -14,10 +14,19 @@ from typing import Any, NamedTuple
 
 from neardup.core.text.chapter_titles import find_stem
 from neardup.errors import NeardupError
-from neardup.ledger import all_of, languages, named_rows, names, now_ms, similarities, transaction, webhook_events
+from neardup.ledger import (
+    join_conditions,
+    languages,
+    names,
+    now_ms,
+    select_named_rows,
+    similarities,
+    transaction,
+    webhook_events,
+)
 from neardup.ledger.chapters import UNDECIDED
 from neardup.ledger.story_rows import pack_id
-from neardup.records import LONGEST_FIELD, Language, rfc3339
+from neardup.records import LONGEST_FIELD, Language, format_time
 
 IS_NOW = "(revoked_at IS NULL AND coalesce(since <= ?1, true) AND coalesce(until > ?1, true))"
 COLUMNS = (
@@ -133,7 +142,7 @@ def _refuse(db: sqlite3.Connection, grant: Grant, now: int) -> None:
     if max(len(text or "") for text in texts) > LONGEST_FIELD:
         raise PermissionRefused(Refusal.TOO_LONG, f"one of its texts has more than {LONGEST_FIELD:,} characters")
     if grant.until is not None and grant.until <= now:
-        raise PermissionRefused(Refusal.ENDED_TERM, f"the permission ended already, at {rfc3339(grant.until)}")
+        raise PermissionRefused(Refusal.ENDED_TERM, f"the permission ended already, at {format_time(grant.until)}")
     if grant.since is not None and grant.until is not None and grant.until <= grant.since:
         raise PermissionRefused(Refusal.WRONG_TERM, "the permission would end before it begins")
     if grant.story_id is not None:
@@ -186,7 +195,7 @@ def revoke(db: sqlite3.Connection, permission_id: int, revoked_by: str) -> None:
         if row is None:
             raise PermissionRefused(Refusal.UNKNOWN_PERMISSION, f"there is no permission {permission_id}")
         if row[1] is not None:
-            why = f"{row[0]} revoked permission {permission_id} before, at {rfc3339(row[1])}"
+            why = f"{row[0]} revoked permission {permission_id} before, at {format_time(row[1])}"
             raise PermissionRefused(Refusal.REVOKED, why)
         db.execute(
             "UPDATE permissions SET revoked_by = ?, revoked_at = ? WHERE permission_id = ?",
@@ -243,9 +252,9 @@ def _announce_end(db: sqlite3.Connection, number: int, opened: set[int], now: in
     ended = read(db, number, now)
     assert ended is not None
     members = ("granted_by", "story_id", "serial", "catalogue", "granted_to", "licence")
-    event: dict[str, Any] = {"event": "permission_ended", "at": rfc3339(now), "permission": number}
+    event: dict[str, Any] = {"event": "permission_ended", "at": format_time(now), "permission": number}
     event |= {name: ended[name] for name in members}
-    event |= {"stories": sorted(names.shown_ids(db, opened).values(), key=str)}
+    event |= {"stories": sorted(names.read_shown_ids(db, opened).values(), key=str)}
     webhook_events.announce(db, webhook_events.VERDICTS, event)
 
 
@@ -261,7 +270,7 @@ def _concern(granted_by: object, story_id: int | None, catalogue: str | None) ->
 def read_languages(db: sqlite3.Connection, grant: Grant) -> set[Language]:
     """The languages of the undecided flags that such a permission may cover, those that are permitted among them."""
     concerned, value = _concern(pack_id(grant.granted_by), grant.story_id, grant.catalogue)
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     rows = db.execute(f"SELECT DISTINCT language FROM flags WHERE {concerned} AND {UNDECIDED}", (value,))
     return {name_of[number] for (number,) in rows if number is not None}
 
@@ -304,7 +313,7 @@ def select(
     `title` and `language` of the story.
     """
     where, values = _conditions(chosen, now)
-    rows = named_rows(
+    rows = select_named_rows(
         db, f"{COLUMNS} WHERE {where} ORDER BY permission_id DESC LIMIT ? OFFSET ?", (now, *values, limit, offset)
     )
     return list(names.show_ids(db, rows, ("story_id",)))
@@ -330,7 +339,7 @@ def _conditions(chosen: PermissionFilter, now: int) -> tuple[str, list[object]]:
     ]
     if chosen.current:
         clauses.append(("revoked_at IS NULL AND coalesce(until > ?, true)", [now]))
-    return all_of(clauses)
+    return join_conditions(clauses)
 
 
 def read(db: sqlite3.Connection, permission_id: int, now: int) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from neardup.core.candidates.banding import FingerprintArrays
-from neardup.ledger import AMONG, json_list, languages, named_rows, names, transaction
+from neardup.ledger import AMONG, dump_list, languages, names, select_named_rows, transaction
 from neardup.ledger.runs import get, put
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Kind, PairedStory
@@ -63,7 +63,7 @@ def remember(db: sqlite3.Connection, ids: Sequence[int], now: int) -> None:
         " max((SELECT max(verdict_id) FROM active_verdicts v WHERE v.a = f.a AND v.b = f.b)) FROM flags f"
         f" WHERE (a {AMONG} OR b {AMONG}) AND later_id {AMONG} AND +status = 'plagiarism'"
         " AND copying_author IS NOT NULL GROUP BY later_id",
-        [json_list(ids)] * 3,
+        [dump_list(ids)] * 3,
     ).fetchall()
     for story_id, sources, victims, verdict_id in copied:
         db.execute(
@@ -76,7 +76,7 @@ def remember(db: sqlite3.Connection, ids: Sequence[int], now: int) -> None:
             " CROSS JOIN stories s ON s.id = iif(f.a = ?1, f.b, f.a) WHERE (f.a = ?1 OR f.b = ?1)"
             " AND +f.status IN ('open', 'plagiarism', 'quotation')"
             f" AND f.kind {AMONG}",
-            (story_id, json_list(MATCHED_AS)),
+            (story_id, dump_list(MATCHED_AS)),
         )
 
 
@@ -105,7 +105,7 @@ def read_all(db: sqlite3.Connection) -> tuple[FingerprintArrays, dict[int, Paire
     rows = db.execute(
         "SELECT 0, story_id, language, simhash, signature, text_hash, words, shingles FROM removed_texts"
     ).fetchall()
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     by_id = {
         story_id: PairedStory(story_id, name_of[language], None, text_hash, simhash, signature, words, shingles)
         for _, story_id, language, simhash, signature, text_hash, words, shingles in rows
@@ -128,16 +128,18 @@ def record_checked(db: sqlite3.Connection, returned: Iterable[Returned], number:
 # What is shown.
 
 
-def of_stories(db: sqlite3.Connection, ids: Collection[int]) -> list[dict[str, Any]]:
+def read_of_stories(db: sqlite3.Connection, ids: Collection[int]) -> list[dict[str, Any]]:
     """The removed texts that these stories match, the most similar of each story first.
 
     Members: story_id, author, removed_id, removed_author, removed_at (milliseconds), kind, similarity (estimated).
     """
-    rows = named_rows(db, f"{SHOWN} WHERE r.story_id {AMONG} ORDER BY similarity DESC, removed_id", (json_list(ids),))
+    rows = select_named_rows(
+        db, f"{SHOWN} WHERE r.story_id {AMONG} ORDER BY similarity DESC, removed_id", (dump_list(ids),)
+    )
     return list(map(dict, rows))
 
 
-def of_author(db: sqlite3.Connection, author_id: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def read_accounts(db: sqlite3.Connection, author_id: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The earlier accounts of an author, and those that came later; rows of `list_accounts`."""
     author = (pack_id(author_id),)
     return _list_accounts(db, "author = ?", author), _list_accounts(db, "removed_author = ?", author)
@@ -154,7 +156,7 @@ def list_accounts(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
 def _list_accounts(
     db: sqlite3.Connection, where: str, values: tuple[object, ...], limit: int = -1
 ) -> list[dict[str, Any]]:
-    rows = named_rows(
+    rows = select_named_rows(
         db,
         "SELECT CAST(author AS TEXT) AS author, CAST(removed_author AS TEXT) AS removed_author,"
         " count(DISTINCT story_id) AS stories, min(story_id) AS first_id, max(removed_at) AS removed_at"

@@ -66,7 +66,7 @@ def put(db: sqlite3.Connection, key: str, value: str) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
-def current_wait(db: sqlite3.Connection, pid: int) -> dict[str, Any] | None:
+def read_wait(db: sqlite3.Connection, pid: int) -> dict[str, Any] | None:
     """What the process with this id waits for, why, and since when in milliseconds; None where it does not wait."""
     record = json.loads(get(db, "waiting") or "{}")
     return dict(record) if record.get("pid") == pid else None
@@ -90,36 +90,36 @@ def get(db: sqlite3.Connection, key: str) -> str | None:
     return row[0] if row else None
 
 
-def watermark(db: sqlite3.Connection) -> int | None:
+def read_watermark(db: sqlite3.Connection) -> int | None:
     """The `updated_at` up to which every story has been listed, in milliseconds."""
     value = get(db, "watermark")
     return int(value) if value else None
 
 
-def trusted_watermark(db: sqlite3.Connection, now: int) -> int | None:
+def read_trusted_watermark(db: sqlite3.Connection, now: int) -> int | None:
     """The watermark that can be trusted at `now`; 0 where none on record can be.
 
     A run that began after `now` had a clock that was ahead, so that stories dated in the future may have moved the
     watermark: the one before it is used.  A story that is listed twice is found unchanged; one that is never listed
     would be lost.
     """
-    watermarks = _watermarks(db)
+    watermarks = _list_watermarks(db)
     return next((watermark for watermark, began in reversed(watermarks) if began <= now), 0 if watermarks else None)
 
 
-def _watermarks(db: sqlite3.Connection) -> list[tuple[int, int]]:
+def _list_watermarks(db: sqlite3.Connection) -> list[tuple[int, int]]:
     """The last watermarks, each with the start of its run."""
     return [(watermark, began) for watermark, began in json.loads(get(db, "watermarks") or "[]")]
 
 
 def _move_watermark(db: sqlite3.Connection, run_id: int, watermark: int) -> None:
     (began,) = db.execute("SELECT started_at FROM runs WHERE run_id = ?", (run_id,)).fetchone()
-    if watermark > (trusted_watermark(db, began) or 0):
-        put(db, "watermarks", json.dumps([*_watermarks(db), (watermark, began)][-WATERMARKS:]))
+    if watermark > (read_trusted_watermark(db, began) or 0):
+        put(db, "watermarks", json.dumps([*_list_watermarks(db), (watermark, began)][-WATERMARKS:]))
         put(db, "watermark", str(watermark))
 
 
-def checkpoint(db: sqlite3.Connection) -> Checkpoint | None:
+def read_checkpoint(db: sqlite3.Connection) -> Checkpoint | None:
     """The place at which an interrupted backfill continues."""
     value = get(db, "checkpoint")
     return Checkpoint(*json.loads(value)) if value else None
@@ -129,7 +129,7 @@ def put_checkpoint(db: sqlite3.Connection, checkpoint: Checkpoint) -> None:
     put(db, "checkpoint", json.dumps([checkpoint.listing, checkpoint.position, checkpoint.newest]))
 
 
-def latest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
+def list_latest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
     """The last runs, newest first."""
     rows = db.execute(
         "SELECT run_id, command, started_at, ended_at, status, error, counts FROM runs ORDER BY run_id DESC LIMIT ?",
@@ -139,7 +139,7 @@ def latest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
     return [{**dict(zip(names, row, strict=False)), "counts": json.loads(row[-1])} for row in rows]
 
 
-def last_of(db: sqlite3.Connection, command: str) -> dict[str, Any] | None:
+def read_last_of_command(db: sqlite3.Connection, command: str) -> dict[str, Any] | None:
     """When the last run of a command started, in milliseconds, its status and its error; None if there is none."""
     rows = db.execute(
         "SELECT started_at, status, error FROM runs WHERE command = ? ORDER BY run_id DESC LIMIT 1", (command,)
@@ -147,7 +147,7 @@ def last_of(db: sqlite3.Connection, command: str) -> dict[str, Any] | None:
     return next((dict(zip(("started_at", "status", "error"), row, strict=True)) for row in rows), None)
 
 
-def last_success(db: sqlite3.Connection) -> dict[str, int]:
+def read_last_successes(db: sqlite3.Connection) -> dict[str, int]:
     """Command -> the end of its last successful run, in milliseconds."""
     latest = "SELECT max(run_id) FROM runs WHERE status = 'done' GROUP BY command"
     ended = dict(db.execute(f"SELECT command, ended_at FROM runs WHERE run_id IN ({latest})"))

@@ -15,7 +15,7 @@ from neardup.errors import Fatal
 VERSION = 19  # PRAGMA user_version; 1 to 18 were schemas of trial versions
 
 
-def version_of(db: sqlite3.Connection) -> int:
+def read_version(db: sqlite3.Connection) -> int:
     """The schema version of an open file; 0 for an empty one."""
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
@@ -23,7 +23,7 @@ def version_of(db: sqlite3.Connection) -> int:
 def create(db: sqlite3.Connection) -> None:
     """Make the tables in an empty file, within the caller's transaction."""
     statement = ""
-    for line in _tables().splitlines(keepends=True):
+    for line in _read_tables().splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
             db.execute(statement)
@@ -33,7 +33,7 @@ def create(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _tables() -> str:
+def _read_tables() -> str:
     return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 
 

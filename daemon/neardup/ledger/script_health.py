@@ -75,10 +75,11 @@ class Compared:
 
     def __str__(self) -> str:
         low, high = self.band or (0.0, 0.0)
-        return f"{self.language}: {self.measure} {_figure(self.mean)}, usually {_figure(low)} to {_figure(high)}"
+        mean, least, most = map(_format_figure, (self.mean, low, high))
+        return f"{self.language}: {self.measure} {mean}, usually {least} to {most}"
 
 
-def latest(db: sqlite3.Connection) -> list[Compared]:
+def list_latest(db: sqlite3.Connection) -> list[Compared]:
     """The last reading of each language and measure with enough stories, by language, compared with those before."""
     rows = db.execute(
         "SELECT run_id, counts ->> '$.health' FROM runs WHERE command IN ('backfill', 'daily')"
@@ -98,15 +99,15 @@ def latest(db: sqlite3.Connection) -> list[Compared]:
     ]
 
 
-def unusual(db: sqlite3.Connection) -> list[Compared]:
+def list_unusual(db: sqlite3.Connection) -> list[Compared]:
     """The last readings that are outside their bands."""
-    return [compared for compared in latest(db) if compared.is_unusual]
+    return [compared for compared in list_latest(db) if compared.is_unusual]
 
 
-def unusual_in_last_run(db: sqlite3.Connection) -> list[Compared]:
+def list_unusual_in_last_run(db: sqlite3.Connection) -> list[Compared]:
     """As `unusual`, of the last run alone."""
     (last,) = db.execute("SELECT max(run_id) FROM runs").fetchone()
-    return [compared for compared in unusual(db) if compared.run_id == last]
+    return [compared for compared in list_unusual(db) if compared.run_id == last]
 
 
 def band(measure: Measure, reading: Reading, before: Sequence[float]) -> tuple[float, float] | None:
@@ -122,5 +123,5 @@ def band(measure: Measure, reading: Reading, before: Sequence[float]) -> tuple[f
     return max(0.0, middle - half), middle + half
 
 
-def _figure(mean: float) -> str:
+def _format_figure(mean: float) -> str:
     return f"{mean:.3g}" if mean < 1000 else f"{mean:,.0f}"

@@ -14,7 +14,17 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from neardup.errors import Conflict
-from neardup.ledger import AMONG, all_of, cases, json_list, languages, named_rows, now_ms, transaction, verdicts
+from neardup.ledger import (
+    AMONG,
+    cases,
+    dump_list,
+    join_conditions,
+    languages,
+    now_ms,
+    select_named_rows,
+    transaction,
+    verdicts,
+)
 from neardup.records import DECIDING, Language, Verdict
 
 HASH = "abs(case_id) % 1000003 * 2654435761 % 4294967296"
@@ -27,15 +37,15 @@ def list_waiting(db: sqlite3.Connection, share: float, moderator: str, spoken: C
 
     Without `spoken`, they are of every language.
     """
-    number_of = languages.numbers(db)
-    where, values = all_of(
+    number_of = languages.map_numbers(db)
+    where, values = join_conditions(
         [
             ("open_flags = 0 AND NOT hidden", []),
-            (f"statuses {AMONG}", [json_list(f",{verdict}," for verdict in DECIDING)]),
+            (f"statuses {AMONG}", [dump_list(f",{verdict}," for verdict in DECIDING)]),
             (f"{HASH} < ?", [round(share * HASHES)]),
             ("case_id NOT IN (SELECT case_id FROM second_reviews)", []),
             (f"NOT EXISTS (SELECT 1 {ON_THE_CASE} AND v.moderator = ?)", [moderator]),
-            *([(f"language {AMONG}", [json_list(number_of.get(name) for name in spoken)])] if spoken else []),
+            *([(f"language {AMONG}", [dump_list(number_of.get(name) for name in spoken)])] if spoken else []),
         ]
     )
     rows = db.execute(f"SELECT case_id FROM cases WHERE {where} ORDER BY {HASH}, case_id", values)
@@ -51,7 +61,7 @@ def record(  # noqa: PLR0917 - the fields of a form, in their order
     case has been reviewed meanwhile.
     """
     with transaction(db):
-        flag_ids = cases.flags_of(db, case_id)
+        flag_ids = cases.list_flags(db, case_id)
         verdicts.refuse_if_changed(db, flag_ids, seen)
         row = db.execute(
             "SELECT v.verdict, v.moderator FROM flags f CROSS JOIN active_verdicts v ON v.a = f.a AND v.b = f.b"
@@ -73,7 +83,7 @@ def of_case(db: sqlite3.Connection, case_id: int) -> sqlite3.Row | None:
 
     Columns: first, first_moderator, second, second_moderator, note, reviewed_at.
     """
-    found: sqlite3.Row | None = named_rows(
+    found: sqlite3.Row | None = select_named_rows(
         db,
         "SELECT first, first_moderator, second, second_moderator, note, reviewed_at FROM second_reviews"
         " WHERE case_id = ?",
@@ -88,7 +98,7 @@ def count_verdicts(db: sqlite3.Connection) -> Counter[tuple[Verdict, Verdict]]:
     return Counter({(Verdict(first), Verdict(second)): n for first, second, n in rows})
 
 
-def kappa(counts: Mapping[tuple[Verdict, Verdict], int]) -> float | None:
+def compute_kappa(counts: Mapping[tuple[Verdict, Verdict], int]) -> float | None:
     """Cohen's kappa of two moderators: (p_o - p_e) / (1 - p_e).
 
     p_o is the share of the cases on which they agree, p_e the share on which they would by chance, each with the

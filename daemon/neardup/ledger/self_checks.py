@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from neardup.core.intervals import Share, estimate_share
-from neardup.ledger import json_list, languages, transaction
+from neardup.ledger import dump_list, languages, transaction
 from neardup.ledger.versions import NEXT_TO, draw_numbers
 from neardup.records import Language, Story
 
@@ -110,7 +110,7 @@ def record_recalls(db: sqlite3.Connection, measure: Measure, measured_at: int, r
         db.execute("DELETE FROM recalls WHERE measured_at < ?", (measured_at - KEPT_MS,))
 
 
-def latest_recalls(db: sqlite3.Connection, measure: Measure) -> tuple[int, list[Compared]] | None:
+def read_latest_recalls(db: sqlite3.Connection, measure: Measure) -> tuple[int, list[Compared]] | None:
     """When a measurement was last recorded, in milliseconds, and what it found; None if there is none."""
     (at,) = db.execute("SELECT max(measured_at) FROM recalls WHERE measure = ?", (measure,)).fetchone()
     if at is None:
@@ -145,11 +145,11 @@ def draw_stories(db: sqlite3.Connection, wanted: int, words: range) -> dict[Lang
     The cost does not depend on the number of stories.
     """
     sizes = dict(db.execute("SELECT number, stories FROM languages WHERE stories > 0"))
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     found: dict[int, dict[int, Story]] = {number: {} for number in sizes}
     is_small, generator = sum(sizes.values()) <= DRAWN_AT_ONCE, random.SystemRandom()
     for _ in range(1 if is_small else ROUNDS):
-        rows = _all(db) if is_small else _at_random(db)
+        rows = _select_all(db) if is_small else _select_at_random(db)
         generator.shuffle(rows)
         for story_id, language, length, path in rows:
             if story_id >= 0 and length in words and len(found[language]) < wanted:
@@ -159,11 +159,11 @@ def draw_stories(db: sqlite3.Connection, wanted: int, words: range) -> dict[Lang
     return {name_of[number]: list(some.values()) for number, some in found.items()}
 
 
-def _all(db: sqlite3.Connection) -> Rows:
+def _select_all(db: sqlite3.Connection) -> Rows:
     return db.execute("SELECT id, language, words, path FROM stories").fetchall()
 
 
-def _at_random(db: sqlite3.Connection) -> Rows:
+def _select_at_random(db: sqlite3.Connection) -> Rows:
     numbers_drawn = draw_numbers(db, DRAWN_AT_ONCE)
     return db.execute(f"SELECT id, language, words, path FROM stories WHERE {NEXT_TO}", (numbers_drawn,)).fetchall()
 
@@ -207,7 +207,7 @@ def find_on_record(db: sqlite3.Connection, pairs: Iterable[Pair]) -> dict[Pair, 
         " WHEN EXISTS (SELECT 1 FROM suppressed_pairs s WHERE s.a = w.a AND s.b = w.b) THEN 'suppressed'"
         " ELSE (SELECT iif(verified_at IS NULL, 'pending', 'near miss') FROM candidates c"
         " WHERE c.a = w.a AND c.b = w.b) END FROM wanted w",
-        (json_list(pairs),),
+        (dump_list(pairs),),
     )
     return {(a, b): OnRecord(state) for a, b, state in rows if state is not None}
 

@@ -22,7 +22,7 @@ from typing import Any
 from neardup.core.verify.scores import NEAR_MISS_WORDS
 from neardup.core.verify.serials import Dot, Ranges, align_chapters, find_ranges
 from neardup.core.verify.tiers import SERIAL
-from neardup.ledger import AMONG, chapters, json_list, named_rows, similarities, transaction, verification
+from neardup.ledger import AMONG, chapters, dump_list, select_named_rows, similarities, transaction, verification
 from neardup.ledger.chapters import Described, hash_parts
 from neardup.ledger.runs import get, put
 
@@ -79,7 +79,7 @@ def note_series(db: sqlite3.Connection, series: Iterable[tuple[int | str, int | 
 def note_left(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
     """Record that stories are about to change or to leave their series, within the caller's transaction."""
     query = f"SELECT author_id, series_id FROM stories WHERE id {AMONG} AND series_id IS NOT NULL"
-    note_series(db, db.execute(query, (json_list(story_ids),)))
+    note_series(db, db.execute(query, (dump_list(story_ids),)))
 
 
 def _note_new_chapters(db: sqlite3.Connection) -> None:
@@ -97,7 +97,7 @@ def _is_due(db: sqlite3.Connection) -> bool:
 
 
 def _refresh_some(db: sqlite3.Connection) -> int:
-    due = json_list(db.execute("SELECT a, b FROM due_pairs ORDER BY a, b LIMIT ?", (PAIRS_AT_ONCE,)))
+    due = dump_list(db.execute("SELECT a, b FROM due_pairs ORDER BY a, b LIMIT ?", (PAIRS_AT_ONCE,)))
     chapters.put(db, (story_id for pair in json.loads(due) for story_id in pair))
     touched = _put_pairs(db, due)
     requested = [*_list_strays(db, due), *(pair for serials in sorted(touched) for pair in _align(db, serials))]
@@ -142,8 +142,8 @@ def _list_strays(db: sqlite3.Connection, due: str) -> list[tuple[int, int]]:
 def _align(db: sqlite3.Connection, serials: SerialPair) -> list[tuple[int, int]]:
     """Align two serials; returns the pairs that are to be verified once more."""
     first, second = serials
-    rows = _dots_of(db, serials)
-    places = _places_in_series(db, rows)
+    rows = _select_dots(db, serials)
+    places = _map_places(db, rows)
     dots = dict[tuple[int, int], Dot]()
     for row in rows:
         place_a, place_b = (places.get(row[side]) for side in "ab")
@@ -176,16 +176,16 @@ def _is_to_be_verified(row: sqlite3.Row, *, is_aligned: bool) -> bool:
     return not is_aligned and row["kind"] == SERIAL and is_undecided and not row["is_candidate"]
 
 
-def _dots_of(db: sqlite3.Connection, serials: SerialPair) -> list[sqlite3.Row]:
+def _select_dots(db: sqlite3.Connection, serials: SerialPair) -> list[sqlite3.Row]:
     both_ways = (*serials, *serials[::-1])
-    return named_rows(
+    return select_named_rows(
         db,
         f"{DOTS} (p.serial_a, p.serial_b) = (?1, ?2) UNION ALL {DOTS} (p.serial_a, p.serial_b) = (?3, ?4)",
         both_ways,
     ).fetchall()
 
 
-def _places_in_series(db: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> dict[int, int]:
+def _map_places(db: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> dict[int, int]:
     """The place of each chapter among these pairs in its serial, by id."""
     stories = {
         row[side]: Described(*(row[f"{name}_{side}"] for name in ("author", "series", "title")))
@@ -295,7 +295,7 @@ def _read_matches(db: sqlite3.Connection, rows: Iterable[tuple[int]]) -> list[Se
 
 
 def _read_match(db: sqlite3.Connection, match: int) -> SerialMatch:
-    rows = named_rows(
+    rows = select_named_rows(
         db,
         "SELECT p.*, f.kind, f.status, (x.sort_time, x.id) < (y.sort_time, y.id) AS is_a_earlier FROM chapter_pairs p"
         " JOIN stories x ON x.id = p.a JOIN stories y ON y.id = p.b"
@@ -315,7 +315,7 @@ def _read_match(db: sqlite3.Connection, match: int) -> SerialMatch:
     first = next(dot for dot in dots if dot.is_aligned)
     about = {
         row["id"]: row
-        for row in named_rows(db, "SELECT * FROM described WHERE id IN (?, ?)", (first.source_id, first.copy_id))
+        for row in select_named_rows(db, "SELECT * FROM described WHERE id IN (?, ?)", (first.source_id, first.copy_id))
     }
     ranges = tuple(find_ranges(chain) for chain in align_chapters(aligned))
     of = {story_id: chapter.name for story_id, chapter in chapters.read_all(db, about).items()}

@@ -19,9 +19,9 @@ import numpy as np
 from neardup.core.publication_order import Dates
 from neardup.core.verify.spans import count_words, measure_share, union_of_spans
 from neardup.core.verify.tiers import find_tier
-from neardup.ledger import AMONG, json_list, languages, named_rows
-from neardup.ledger.flags import Selection, conditions
-from neardup.records import NO_SPANS, Kind, Language, ShownId, Spans, shown_id
+from neardup.ledger import AMONG, dump_list, languages, select_named_rows
+from neardup.ledger.flags import Selection, make_condition
+from neardup.records import NO_SPANS, Kind, Language, ShownId, Spans, show_id
 
 OPEN = Selection()  # the default, whose flags are open
 MORE = 0x80  # the bit of a byte after which its integer goes on
@@ -56,7 +56,7 @@ class Source:
     @property
     def shown(self) -> ShownId:
         """The id as the listing has it."""
-        return shown_id(self.story_id, self.name)
+        return show_id(self.story_id, self.name)
 
     @property
     def dates(self) -> Dates:
@@ -90,23 +90,23 @@ class Similarity:
     @property
     def shown(self) -> ShownId:
         """The id as the listing has it."""
-        return shown_id(self.story_id, self.name)
+        return show_id(self.story_id, self.name)
 
     @property
     def dates(self) -> Dates:
         return Dates(self.published_at, self.updated_at, self.known_since)
 
 
-def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
+def read_similarity(db: sqlite3.Connection, story_id: int) -> Similarity | None:
     """The similarity of a story with its sources; None for a story that the ledger does not have."""
-    story = named_rows(
+    story = select_named_rows(
         db,
         "SELECT *, EXISTS (SELECT 1 FROM hidden_stories WHERE story_id = ?1) AS is_hidden FROM described WHERE id = ?1",
         (story_id,),
     ).fetchone()
     if story is None:
         return None
-    rows = named_rows(
+    rows = select_named_rows(
         db,
         "SELECT o.flag_id, m.id, m.title, m.path, m.author_id, m.published_at, m.updated_at, m.known_since, m.name,"
         " m.catalogue, m.licence,"
@@ -115,7 +115,7 @@ def of_story(db: sqlite3.Connection, story_id: int) -> Similarity | None:
         " WHERE o.story_id = ?",
         (story_id,),
     )
-    found = [_source(row, story["words"]) for row in rows]
+    found = [_make_source(row, story["words"]) for row in rows]
     spans = union_of_spans(_join_spans([source.spans for source in found]))
     copied = count_words(spans)
     return Similarity(
@@ -152,12 +152,12 @@ def read_similarities(db: sqlite3.Connection, story_ids: Iterable[int]) -> dict[
     """The similarities of those of these stories that copy, by id."""
     rows = db.execute(
         f"SELECT story_id, similarity FROM similarities WHERE story_id {AMONG}",
-        (json_list(story_ids),),
+        (dump_list(story_ids),),
     )
     return dict(rows.fetchall())
 
 
-def _source(row: sqlite3.Row, words: int) -> Source:
+def _make_source(row: sqlite3.Row, words: int) -> Source:
     spans = unpack_spans(row["spans"])
     copied = count_words(spans)
     return Source(
@@ -200,12 +200,12 @@ def refresh(db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM similarities WHERE story_id IN (SELECT story_id FROM due_similarities)")
     db.executemany(
         "INSERT INTO similarities VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (row for story, sources in found.items() if (row := row_of(*story, sources)) is not None),
+        (row for story, sources in found.items() if (row := make_row(*story, sources)) is not None),
     )
     db.execute("DELETE FROM due_similarities")
 
 
-def row_of(
+def make_row(
     story_id: int, language: int, words: int, sources: list[tuple[int, Kind, Spans]]
 ) -> tuple[object, ...] | None:
     """The row of a story in `similarities`; None where none of its words is copied."""
@@ -249,8 +249,8 @@ def select(
     `selection.similarity` is the least similarity.  `kinds` are those of all sources, the most severe first, joined by
     ", "; `top_source_id` is the source with the largest share.
     """
-    condition, values = _condition_of(db, selection)
-    return named_rows(
+    condition, values = _make_condition(db, selection)
+    return select_named_rows(
         db,
         "SELECT x.story_id, s.language, s.title, s.path, s.author_id, s.published_at, x.words, copied_words,"
         " similarity, sources, top_source AS top_source_id, t.title AS top_source_title,"
@@ -272,8 +272,8 @@ def select(
 
 def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[Language]:
     """The number of stories that `select` finds, by language."""
-    of_flags, values = conditions(db, replace(selection, similarity=None))
-    name_of = languages.names(db)
+    of_flags, values = make_condition(db, replace(selection, similarity=None))
+    name_of = languages.map_names(db)
     # IN takes half the time of EXISTS where all rows are counted
     rows = db.execute(
         "SELECT language, count(*) FROM similarities WHERE similarity >= ? AND story_id IN"
@@ -283,9 +283,9 @@ def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[Langua
     return Counter({name_of[language]: n for language, n in rows})
 
 
-def _condition_of(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[object]]:
+def _make_condition(db: sqlite3.Connection, selection: Selection) -> tuple[str, list[object]]:
     """A selection as an SQL condition on the table `similarities`, named x, with its values."""
-    of_flags, values = conditions(db, replace(selection, similarity=None), by_flag_id=True)
+    of_flags, values = make_condition(db, replace(selection, similarity=None), by_flag_id=True)
     of_sources = "flag_id IN (SELECT flag_id FROM sources o WHERE o.story_id = x.story_id)"
     condition = f"x.similarity >= ? AND EXISTS (SELECT 1 FROM flags WHERE {of_sources} AND {of_flags})"
     return condition, [selection.similarity or 0.0, *values]
@@ -322,7 +322,7 @@ def unpack_spans(data: bytes | None) -> Spans:
     return np.array(bounds, np.int32).reshape(-1, 2)
 
 
-def spans_of_flags(db: sqlite3.Connection, story_id: int) -> dict[int, tuple[Spans, Spans]]:
+def read_spans(db: sqlite3.Connection, story_id: int) -> dict[int, tuple[Spans, Spans]]:
     """The spans of each flag of a story, by the flag's id: those of the story, and those of the other one."""
     rows = db.execute(
         "SELECT flag_id, spans_a, spans_b FROM flags WHERE a = ?1 UNION ALL"

@@ -22,17 +22,17 @@ from neardup.ledger import (
     candidates,
     complaints,
     dead_letters,
+    dump_list,
     first_seen,
-    json_list,
     languages,
     marks,
-    named_rows,
     names,
     now_ms,
     outbox,
     passages,
     permissions,
     removed_texts,
+    select_named_rows,
     serials,
     similarities,
     transaction,
@@ -123,14 +123,14 @@ def _list_outdated(
 ) -> list[int]:
     """The stories of which matches were left out for one whose text changes in this batch: it was a match until now."""
     cut = [matches for matches in nominated if matches.left_out]
-    former = versions.known_ids(db, changing) if cut else set[int]()
+    former = versions.find_known_ids(db, changing) if cut else set[int]()
     return [matches.story_id for matches in cut if not former.isdisjoint((*matches.ids, *matches.by_passages))]
 
 
 def _leave_out_forgotten(db: sqlite3.Connection, outcomes: "Outcomes") -> tuple["FingerprintedStories", list[Skipped]]:
     """The stories with new texts and the skipped ones, without those forgotten while their pages were read."""
     made, skipped = outcomes.made, [outcome for outcome in outcomes.others if isinstance(outcome, Skipped)]
-    gone = forgotten_among(db, [*made.stories.ids, *(outcome.story.id for outcome in skipped)])
+    gone = find_forgotten(db, [*made.stories.ids, *(outcome.story.id for outcome in skipped)])
     if not gone:
         return made, skipped
     rows = [n for n, story_id in enumerate(made.stories.ids) if story_id not in gone]
@@ -149,7 +149,7 @@ def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
     numbered = dict(zip(ids, numbers, strict=True))
     outbox.record_removals(db, [(numbered[version.story_id], version) for version in gone])
     passages.put_hashes(db, zip(numbers, pages.passages, strict=True))
-    number_of = languages.numbers(db)
+    number_of = languages.map_numbers(db)
     spoken = [number_of[language] for language in listed.languages]
     languages.count_stories(db, spoken, (version.language for version in gone))
     rows = zip(
@@ -222,7 +222,7 @@ def erase(db: sqlite3.Connection, ids: Collection[int]) -> None:
 
 def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
     """Remove stories and all that follows from them; returns how many rows that were."""
-    shown = names.shown_ids(db, ids)
+    shown = names.read_shown_ids(db, ids)
     removed = _remove(db, list(ids))
     first_seen.forget(db, ids)
     for story_id in ids:
@@ -233,9 +233,9 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
         complaints.forget_story(db, story_id, shown[story_id])
         webhook_events.forget(db, story_id, shown[story_id])
         removed += db.execute("DELETE FROM drafts WHERE story_id = ?", (story_id,)).rowcount
-        removed += dead_letters.strike_pages(db, story_id)
+        removed += dead_letters.remove_pages(db, story_id)
     marks.remove(db, list(ids))
-    removed += dead_letters.strike(db, [str(story_id) for story_id in ids])
+    removed += dead_letters.remove(db, [str(story_id) for story_id in ids])
     removed += works.remove(db, ids)
     similarities.refresh(db)
     return removed
@@ -264,7 +264,7 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
         outbox.Version(*row)
         for row in db.execute(
             f"SELECT number, id, language, simhash FROM stories WHERE id {AMONG}",
-            (json_list(ids),),
+            (dump_list(ids),),
         )
     ]
     keys = [(version.story_id,) for version in gone]
@@ -304,7 +304,7 @@ def remove_all(db: sqlite3.Connection, version: str, extraction: str) -> None:
 
 def take_known_since(db: sqlite3.Connection, ids: Sequence[int], now: int) -> list[int]:
     """Since when each of these stories is known; `now` for a story that is new.  Within the caller's transaction."""
-    wanted = (json_list(ids),)
+    wanted = (dump_list(ids),)
     held = db.execute(f"SELECT id, known_since FROM stories WHERE id {AMONG}", wanted)
     since = dict.fromkeys(ids, now) | dict(held)
     kept = db.execute(
@@ -319,7 +319,7 @@ def keep_known_since(db: sqlite3.Connection, ids: Iterable[int]) -> None:
     """Keep the times of stories that are about to be removed, in case they come back."""
     db.execute(
         f"INSERT INTO known_before SELECT id, known_since FROM stories WHERE id {AMONG}",
-        (json_list(ids),),
+        (dump_list(ids),),
     )
 
 
@@ -343,15 +343,15 @@ def undo_forget(db: sqlite3.Connection, story_id: int) -> bool:
     return db.execute("DELETE FROM forgotten WHERE story_id = ?", (story_id,)).rowcount > 0
 
 
-def forgotten_among(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
+def find_forgotten(db: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
     """Which of these stories are forgotten."""
-    rows = db.execute(f"SELECT story_id FROM forgotten WHERE story_id {AMONG}", (json_list(ids),))
+    rows = db.execute(f"SELECT story_id FROM forgotten WHERE story_id {AMONG}", (dump_list(ids),))
     return {row[0] for row in rows}
 
 
 def refuse_forgotten(db: sqlite3.Connection, story_id: int) -> None:
     """Raise Forgotten for a story that is forgotten."""
-    if forgotten_among(db, [story_id]):
+    if find_forgotten(db, [story_id]):
         raise Forgotten(f"story {story_id} was forgotten on request")
 
 
@@ -360,13 +360,13 @@ def count_forgotten(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM forgotten").fetchone()[0])
 
 
-def stored_versions(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion]:
+def read_stored_versions(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, StoredVersion]:
     """The known stories among these ids."""
     rows = db.execute(
         f"SELECT id, language, text_hash, etag, updated_at, name, number, path FROM stories WHERE id {AMONG}",
-        (json_list(ids),),
+        (dump_list(ids),),
     )
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     return {
         story_id: StoredVersion(name_of[language], text_hash, unpack_etag(etag), updated_at, name, number, path)
         for story_id, language, text_hash, etag, updated_at, name, number, path in rows
@@ -386,22 +386,22 @@ def list_unlisted_pages(db: sqlite3.Connection, listed: Collection[int]) -> list
     return [story_id for (story_id,) in rows if story_id not in listed]
 
 
-def fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, BandedFingerprint]:
+def read_fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, BandedFingerprint]:
     """The fingerprints of the known stories among these ids."""
     rows = db.execute(
         f"SELECT id, language, simhash, signature FROM stories WHERE id {AMONG}",
-        (json_list(ids),),
+        (dump_list(ids),),
     )
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     return {story_id: BandedFingerprint(name_of[language], *hashes) for story_id, language, *hashes in rows}
 
 
 def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Row]:
     """The rows of `described` of the known stories among these ids."""
-    rows = named_rows(db, f"SELECT * FROM described WHERE id {AMONG}", (json_list(ids),))
+    rows = select_named_rows(db, f"SELECT * FROM described WHERE id {AMONG}", (dump_list(ids),))
     return {row["id"]: row for row in rows}
 
 
-def example_ids(db: sqlite3.Connection, *, of_reference: bool) -> list[int]:
+def list_example_ids(db: sqlite3.Connection, *, of_reference: bool) -> list[int]:
     """The id of one story of the platform, or of one work; none if there is none on record."""
     return [row[0] for row in db.execute(f"SELECT id FROM stories WHERE id {'<' if of_reference else '>='} 0 LIMIT 1")]

@@ -15,10 +15,10 @@ from neardup.ledger import (
     candidates,
     dead_letters,
     drafts,
-    json_list,
+    dump_list,
     languages,
     marks,
-    named_rows,
+    select_named_rows,
     similarities,
     stories,
     transaction,
@@ -80,8 +80,8 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
             stories.undo_forget(db, story.id)
         else:
             stories.refuse_forgotten(db, story.id)
-        before = _on_record(db, story.id)
-        outcome = _outcome(submitted, before)
+        before = _read_row(db, story.id)
+        outcome = _make_outcome(submitted, before)
         outcomes = Outcomes.of([outcome])
         unchanged = [outcome] if isinstance(outcome, Skipped) else []
         stories.put_versions(db, outcomes.made)
@@ -100,12 +100,12 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again:
 
 def complete(db: sqlite3.Connection, story: Story) -> Story:
     """The story, with what is on record of it where nothing is given."""
-    before = _on_record(db, story.id)
+    before = _read_row(db, story.id)
     return story if before is None else _complete(story, before)
 
 
-def _on_record(db: sqlite3.Connection, story_id: int) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = named_rows(
+def _read_row(db: sqlite3.Connection, story_id: int) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = select_named_rows(
         db,
         "SELECT text_hash, l.name AS language, path, CAST(author_id AS TEXT) AS author_id, title, published_at,"
         " updated_at, CAST(series_id AS TEXT) AS series_id FROM stories"
@@ -115,7 +115,7 @@ def _on_record(db: sqlite3.Connection, story_id: int) -> sqlite3.Row | None:
     return row
 
 
-def _outcome(submitted: Submitted, before: sqlite3.Row | None) -> Fingerprinted | Skipped:
+def _make_outcome(submitted: Submitted, before: sqlite3.Row | None) -> Fingerprinted | Skipped:
     """The outcome of the story; `before` is what is on record."""
     made = submitted.outcome
     path = made.story.path or submitted.page
@@ -161,7 +161,7 @@ def list_unsettled(db: sqlite3.Connection, limit: int) -> list[Unsettled]:
         " ORDER BY number LIMIT ?",
         (limit,),
     )
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     return [
         Unsettled(number, story_id, BandedFingerprint(name_of[language], simhash, signature), hashes)
         for number, story_id, language, simhash, signature, hashes in rows
@@ -172,7 +172,7 @@ def settle(
     db: sqlite3.Connection, versions: Sequence[Unsettled], matches: Sequence[Matches], common: FoundCommon
 ) -> None:
     """Record what the lookups of these versions found, in one transaction."""
-    numbers = json_list(version.number for version in versions)
+    numbers = dump_list(version.number for version in versions)
     with transaction(db):
         for nominated in matches:
             candidates.renominate(db, nominated)

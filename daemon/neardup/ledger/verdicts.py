@@ -23,16 +23,16 @@ from neardup.ledger import (
     candidates,
     cases,
     complaints,
-    json_list,
-    named_rows,
+    dump_list,
     names,
     now_ms,
+    select_named_rows,
     similarities,
     transaction,
     verification,
     webhook_events,
 )
-from neardup.records import DECIDING, Kind, Language, Verdict, milliseconds, rfc3339
+from neardup.records import DECIDING, Kind, Language, Verdict, format_time, parse_milliseconds
 
 EVENTS = (
     "SELECT {event} AS event, {at} AS at, {by} AS by, decision, verdict, note, case_id, a, b, kind, verdict_id,"
@@ -86,16 +86,16 @@ def give(db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note
     rows = db.execute(
         f"SELECT a, b, language, kind, severity, joins_clusters, case_id FROM flags WHERE flag_id {AMONG}"
         " ORDER BY severity, strength DESC, a, b",
-        (json_list(flag_ids),),
+        (dump_list(flag_ids),),
     )
     pairs = [DecidedPair(*row) for row in rows]
     if not pairs:
         raise Conflict("none of these pairs is flagged any more")
-    replaced = [before.verdict_id for pair in pairs if (before := active_verdicts.of_pair(db, (pair.a, pair.b)))]
+    replaced = [before.verdict_id for pair in pairs if (before := active_verdicts.read_of_pair(db, (pair.a, pair.b)))]
     decision = put(db, pairs, verdict, note, moderator, now_ms())
     status = verdict if verdict in DECIDING else "open"
     db.execute(
-        f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (status, json_list(flag_ids))
+        f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (status, dump_list(flag_ids))
     )
     _update_dependents(db, replaced)
     similarities.refresh(db)
@@ -130,11 +130,11 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
     later decision on one of its pairs stands, which it names.
     """
     with transaction(db):
-        flag_ids = flags_of(db, decision)
+        flag_ids = list_flags(db, decision)
         refuse_if_changed(db, flag_ids, seen)
-        if later := built_upon(db, decision):
+        if later := find_built_upon(db, decision):
             what = f"{later['moderator']} judged {later['verdict']}: stories {later['a']} and {later['b']}"
-            raise Conflict(f"later, at {rfc3339(later['decided_at'])}, {what}; undo that before")
+            raise Conflict(f"later, at {format_time(later['decided_at'])}, {what}; undo that before")
         undone = [
             row[0]
             for row in db.execute(
@@ -146,10 +146,10 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
         if not undone:
             raise Conflict("this verdict was undone before")
         flags = db.execute(
-            f"SELECT flag_id, a, b, kind FROM flags WHERE flag_id {AMONG}", (json_list(flag_ids),)
+            f"SELECT flag_id, a, b, kind FROM flags WHERE flag_id {AMONG}", (dump_list(flag_ids),)
         ).fetchall()
         for flag_id, a, b, kind in flags:
-            status = find_status(kind, active_verdicts.of_pair(db, (a, b)))
+            status = find_status(kind, active_verdicts.read_of_pair(db, (a, b)))
             db.execute("UPDATE flags SET status = ? WHERE flag_id = ? AND status <> 'withdrawn'", (status, flag_id))
         verification.request_pairs(db, [(a, b) for _, a, b, _ in flags])
         _update_dependents(db, undone)
@@ -179,7 +179,7 @@ def state(db: sqlite3.Connection, flag_ids: Iterable[int]) -> str:
         "SELECT count(decided_at) + count(undone_at),"
         " group_concat(flag_id || status || ':' || ifnull(verdict_id, '') || (undone_at IS NULL)) FROM flags f"
         f" LEFT JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE flag_id {AMONG}",
-        (json_list(flag_ids),),
+        (dump_list(flag_ids),),
     ).fetchone()
     return f"{count}-{hashlib.blake2b((listed or '').encode(), digest_size=8).hexdigest()}"
 
@@ -196,14 +196,16 @@ def refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str
         "SELECT coalesce(undone_by, moderator), undone_at, decided_at, verdict, v.a, v.b FROM flags f"
         f" JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE flag_id {AMONG}"
         " ORDER BY max(decided_at, coalesce(undone_at, 0)) DESC, verdict_id DESC LIMIT 1",
-        (json_list(flag_ids),),
+        (dump_list(flag_ids),),
     ).fetchone()
     if row is None:
         raise Conflict("these flags are not as they were shown: look at them again")
     who, undone_at, decided_at, verdict, a, b = row
     did = f"undid the verdict {verdict} on" if undone_at else f"judged {verdict}:"
-    shown = names.shown_ids(db, (a, b))
-    raise Conflict(f"meanwhile, at {rfc3339(undone_at or decided_at)}, {who} {did} stories {shown[a]} and {shown[b]}")
+    shown = names.read_shown_ids(db, (a, b))
+    raise Conflict(
+        f"meanwhile, at {format_time(undone_at or decided_at)}, {who} {did} stories {shown[a]} and {shown[b]}"
+    )
 
 
 def _update_dependents(db: sqlite3.Connection, verdict_ids: Sequence[int]) -> None:
@@ -212,7 +214,7 @@ def _update_dependents(db: sqlite3.Connection, verdict_ids: Sequence[int]) -> No
     A flag that is shown with one of them, as its context, gets the latest verdict on another pair of its stories.  The
     pairs that these verdicts suppressed become candidates again.
     """
-    which = (json_list(verdict_ids),)
+    which = (dump_list(verdict_ids),)
     db.execute(
         "UPDATE flags SET context = (SELECT max(verdict_id) FROM active_verdicts v"
         f" WHERE v.a IN (flags.a, flags.b) OR v.b IN (flags.a, flags.b)) WHERE context {AMONG}",
@@ -223,7 +225,7 @@ def _update_dependents(db: sqlite3.Connection, verdict_ids: Sequence[int]) -> No
         candidates.put(db, a, b)
 
 
-def flags_of(db: sqlite3.Connection, decision: int) -> list[int]:
+def list_flags(db: sqlite3.Connection, decision: int) -> list[int]:
     """The ids of the flags on the pairs of a decision."""
     rows = db.execute(
         "SELECT flag_id FROM verdicts v JOIN flags f ON f.a = v.a AND f.b = v.b WHERE decision = ? ORDER BY flag_id",
@@ -232,7 +234,7 @@ def flags_of(db: sqlite3.Connection, decision: int) -> list[int]:
     return [row[0] for row in rows]
 
 
-def languages_of(db: sqlite3.Connection, decision: int) -> set[Language]:
+def list_languages(db: sqlite3.Connection, decision: int) -> set[Language]:
     """The languages of the pairs of a decision."""
     rows = db.execute(
         "SELECT DISTINCT name FROM verdicts JOIN languages ON number = language WHERE decision = ?", (decision,)
@@ -240,12 +242,12 @@ def languages_of(db: sqlite3.Connection, decision: int) -> set[Language]:
     return {Language(name) for (name,) in rows}
 
 
-def of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
+def list_of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
     """The verdicts of a decision, the most severe pair first.
 
     Columns: a, b, verdict, note, moderator, decided_at, undone_at, undone_by, case_id.
     """
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT a, b, verdict, note, moderator, decided_at, undone_at, undone_by, case_id FROM verdicts"
         " WHERE decision = ? ORDER BY verdict_id",
@@ -253,12 +255,12 @@ def of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
     ).fetchall()
 
 
-def built_upon(db: sqlite3.Connection, decision: int) -> sqlite3.Row | None:
+def find_built_upon(db: sqlite3.Connection, decision: int) -> sqlite3.Row | None:
     """The latest verdict that stands on a pair of a decision that stands and was given after it; None without one.
 
     Columns: a, b, verdict, moderator, decided_at.
     """
-    found: sqlite3.Row | None = named_rows(
+    found: sqlite3.Row | None = select_named_rows(
         db,
         "SELECT w.a, w.b, w.verdict, w.moderator, w.decided_at FROM verdicts v CROSS JOIN verdicts w"
         " ON w.a = v.a AND w.b = v.b AND w.verdict_id > v.verdict_id AND w.undone_at IS NULL"
@@ -268,7 +270,7 @@ def built_upon(db: sqlite3.Connection, decision: int) -> sqlite3.Row | None:
     return found
 
 
-def decisions_by(db: sqlite3.Connection, moderator: str, limit: int) -> list[int]:
+def list_decisions(db: sqlite3.Connection, moderator: str, limit: int) -> list[int]:
     """The numbers of a moderator's latest decisions, the latest first."""
     rows = db.execute(
         "SELECT DISTINCT decision FROM verdicts WHERE moderator = ? ORDER BY decision DESC LIMIT ?", (moderator, limit)
@@ -276,12 +278,12 @@ def decisions_by(db: sqlite3.Connection, moderator: str, limit: int) -> list[int
     return [row[0] for row in rows]
 
 
-def of_case(db: sqlite3.Connection, case_id: int) -> list[sqlite3.Row]:
+def list_of_case(db: sqlite3.Connection, case_id: int) -> list[sqlite3.Row]:
     """The decisions on the flags of a case, newest first.
 
     Columns: decision, verdict, note, moderator, decided_at, undone_at, undone_by, pairs (their number).
     """
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT decision, verdict, note, moderator, decided_at, undone_at, undone_by, count(*) AS pairs FROM flags f"
         " CROSS JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE f.case_id = ?"
@@ -290,12 +292,12 @@ def of_case(db: sqlite3.Connection, case_id: int) -> list[sqlite3.Row]:
     ).fetchall()
 
 
-def of_pair(db: sqlite3.Connection, a: int, b: int) -> list[sqlite3.Row]:
+def list_of_pair(db: sqlite3.Connection, a: int, b: int) -> list[sqlite3.Row]:
     """The verdicts on two stories, in either order, newest first.
 
     Columns: verdict_id, decision, kind, verdict, note, moderator, decided_at, undone_at, undone_by.
     """
-    return named_rows(
+    return select_named_rows(
         db,
         "SELECT verdict_id, decision, kind, verdict, note, moderator, decided_at, undone_at, undone_by FROM verdicts"
         " WHERE a = ? AND b = ? ORDER BY verdict_id DESC",
@@ -303,13 +305,13 @@ def of_pair(db: sqlite3.Connection, a: int, b: int) -> list[sqlite3.Row]:
     ).fetchall()
 
 
-def verdict_counts(db: sqlite3.Connection) -> list[sqlite3.Row]:
+def count_verdicts(db: sqlite3.Connection) -> list[sqlite3.Row]:
     """The active verdicts, counted by language and kind.
 
     Columns: language, kind, judged (their number), and one for each verdict.
     """
     each = ", ".join(f"sum(n * (verdict = '{verdict}')) AS {verdict}" for verdict in DECIDING)
-    return named_rows(
+    return select_named_rows(
         db,
         f"SELECT name AS language, kind, sum(n) AS judged, {each} FROM"
         " (SELECT language, kind, verdict, severity, count(*) AS n FROM active_verdicts GROUP BY 1, 2, 3, 4)"
@@ -320,41 +322,43 @@ def verdict_counts(db: sqlite3.Connection) -> list[sqlite3.Row]:
 # The log: what moderators decided and undid, in the order of time.
 
 
-def events_since(db: sqlite3.Connection, time: int | None = None) -> Iterator[Event]:
+def list_events_since(db: sqlite3.Connection, time: int | None = None) -> Iterator[Event]:
     """The events at or after a time (ms), one for each verdict and each undo.
 
     A verdict given on several pairs at once is one event.  Members: event ("verdict" or "undo"), at (RFC 3339), by,
     decision, verdict, note, cases (the ids of the cases that the pairs were in), and pairs, each with a, b, kind,
-    language and catalogue (that of the work a, None for a story).  `authors.hiding_events` are among them.
+    language and catalogue (that of the work a, None for a story).  `authors.list_hiding_events` are among them.
     """
     since = LONG_AGO if time is None else time
     return merge(
-        _events(db, ANY, since), authors.hiding_events(db, since), key=lambda event: milliseconds(event["at"]) or 0
+        _list_events(db, ANY, since),
+        authors.list_hiding_events(db, since),
+        key=lambda event: parse_milliseconds(event["at"]) or 0,
     )
 
 
-def events_on_story(db: sqlite3.Connection, story_id: int) -> list[Event]:
+def list_events_on_story(db: sqlite3.Connection, story_id: int) -> list[Event]:
     """The events on the pairs of which this is the later story, also on those that a verdict says are no copies."""
-    return list(_events(db, ON_A_LATER_STORY, LONG_AGO, story_id))
+    return list(_list_events(db, ON_A_LATER_STORY, LONG_AGO, story_id))
 
 
-def events_of_decision(db: sqlite3.Connection, decision: int) -> list[Event]:
+def list_events_of_decision(db: sqlite3.Connection, decision: int) -> list[Event]:
     """The verdict of a decision, and its undo if there was one."""
-    return list(_events(db, "decision = ?2", LONG_AGO, decision))
+    return list(_list_events(db, "decision = ?2", LONG_AGO, decision))
 
 
 def announce(db: sqlite3.Connection, decision: int, name: str) -> None:
     """Have the verdict of a decision or its undo posted, within the caller's transaction, if there is a webhook."""
     if webhook_events.is_wanted(db, webhook_events.VERDICTS):
-        for event in events_of_decision(db, decision):
+        for event in list_events_of_decision(db, decision):
             if event["event"] == name:
                 webhook_events.announce(db, webhook_events.VERDICTS, event)
 
 
-def _events(db: sqlite3.Connection, where: str, *values: object) -> Iterator[Event]:
+def _list_events(db: sqlite3.Connection, where: str, *values: object) -> Iterator[Event]:
     given = EVENTS.format(event="'verdict'", at="decided_at", by="moderator", where=where)
     undone = EVENTS.format(event="'undo'", at="undone_at", by="undone_by", where=where)
-    rows = named_rows(db, f"{given} UNION ALL {undone} ORDER BY at, decision, event DESC, verdict_id", values)
+    rows = select_named_rows(db, f"{given} UNION ALL {undone} ORDER BY at, decision, event DESC, verdict_id", values)
     for _, group in groupby(
         names.show_ids(db, rows, ("a", "b", "case_id")), lambda row: (row["decision"], row["event"], row["at"])
     ):
@@ -362,9 +366,9 @@ def _events(db: sqlite3.Connection, where: str, *values: object) -> Iterator[Eve
         shared = {name: members[0][name] for name in ("event", "by", "decision", "verdict", "note")}
         pairs = [{name: row[name] for name in ("a", "b", "kind", "language", "catalogue")} for row in members]
         cases = sorted({row["case_id"] for row in members if row["case_id"] is not None}, key=str)
-        yield {"at": rfc3339(members[0]["at"]), **shared, "cases": cases, "pairs": pairs}
+        yield {"at": format_time(members[0]["at"]), **shared, "cases": cases, "pairs": pairs}
 
 
-def event_as_json(event: Event) -> str:
+def dump_event(event: Event) -> str:
     """An event as one line of JSON."""
     return json.dumps(event, ensure_ascii=False)

@@ -20,7 +20,7 @@ from neardup.ledger import (
     active_verdicts,
     candidates,
     chapters,
-    json_list,
+    dump_list,
     languages,
     now_ms,
     passages,
@@ -56,7 +56,7 @@ def record(
     are common than at `revision`, when the candidates were read, they are verified again; none is dropped.
     """
     with transaction(db):
-        is_outdated = revision is not None and passages.common_revision(db) != revision
+        is_outdated = revision is not None and passages.read_common_revision(db) != revision
         known = [(pair, assessment) for pair, assessment in assessed if assessment is not None or not is_outdated]
         new = put_verified(db, known, version)
         if is_outdated:
@@ -74,7 +74,7 @@ def put_verified(
     for candidate, assessment in assessed:
         if (by_passages := candidates.take(db, candidate)) is None:
             continue
-        kind = None if assessment is None else assessment.kind or _kind_by_serials(db, candidate)
+        kind = None if assessment is None else assessment.kind or _find_kind_by_serials(db, candidate)
         if assessment is not None and kind is not None:
             new[candidate.language, kind] += _flag(
                 db, candidate, assessment, kind, version, now, by_passages=by_passages
@@ -89,7 +89,7 @@ def put_verified(
     return +new
 
 
-def _kind_by_serials(db: sqlite3.Connection, near_miss: Candidate) -> Kind | None:
+def _find_kind_by_serials(db: sqlite3.Connection, near_miss: Candidate) -> Kind | None:
     """The kind of a near miss of two chapters that stand at the same place in two serials that match, else None."""
     aligned = "SELECT 1 FROM chapter_pairs WHERE a = ? AND b = ? AND is_aligned"
     return SERIAL if db.execute(aligned, (near_miss.a.id, near_miss.b.id)).fetchone() else None
@@ -107,7 +107,7 @@ def _flag(  # noqa: PLR0917 - what `record` has at hand
 ) -> bool:
     """Write the flag of a pair, unless a verdict suppresses it; returns whether it is new."""
     pair = candidate.a.id, candidate.b.id
-    ruling = active_verdicts.ruling_on(db, pair, kind)
+    ruling = active_verdicts.make_ruling_on_pair(db, pair, kind)
     if ruling.suppressed_by is not None:
         active_verdicts.suppress(db, pair, ruling.suppressed_by, now)
     if ruling.status is None:
@@ -135,10 +135,10 @@ def put_flag(  # noqa: PLR0917 - what `_flag` has at hand
     A flag that is on record already keeps its id.  Unless the ruling calls it new, it also keeps its context, and the
     times at which it was flagged and exported.
     """
-    values = _columns_of_flag(candidate, assessment, kind, version, ruling.status, by_passages=by_passages)
-    values["language"] = languages.numbers(db)[candidate.language]
+    values = _make_flag_columns(candidate, assessment, kind, version, ruling.status, by_passages=by_passages)
+    values["language"] = languages.map_numbers(db)[candidate.language]
     if ruling.is_new:
-        context = active_verdicts.on_either_story(db, (candidate.a.id, candidate.b.id))
+        context = active_verdicts.read_on_either_story(db, (candidate.a.id, candidate.b.id))
         values |= {"context": context and context.verdict_id, "exported_at": None}
     updated = [f"{column} = excluded.{column}" for column in (*values, *STORY_COLUMNS)]
     if ruling.is_new:
@@ -157,14 +157,14 @@ def put_first_flags(
     Each pair comes with whether passages alone nominated it.  Within the caller's transaction, which refreshes the
     similarities.
     """
-    now, number_of, new = now_ms(), languages.numbers(db), Counter[tuple[Language, Kind]]()
+    now, number_of, new = now_ms(), languages.map_numbers(db), Counter[tuple[Language, Kind]]()
     rows, flagged, missed = list[dict[str, object]](), set[int](), list[tuple[Candidate, Signals, bool]]()
     for candidate, assessment, by_passages in assessed:
         if (kind := assessment.kind) is None:
             missed.append((candidate, assessment.signals, by_passages))
             continue
         new[candidate.language, kind] += 1
-        values = _columns_of_flag(candidate, assessment, kind, version, "open", by_passages=by_passages)
+        values = _make_flag_columns(candidate, assessment, kind, version, "open", by_passages=by_passages)
         flagged |= {candidate.a.id, candidate.b.id}
         rows.append(values | {"language": number_of[candidate.language], "now": now})
     if rows:
@@ -174,7 +174,7 @@ def put_first_flags(
     return new
 
 
-def _columns_of_flag(
+def _make_flag_columns(
     candidate: Candidate, assessment: Assessment, kind: Kind, version: str, status: str | None, *, by_passages: bool
 ) -> dict[str, object]:
     """The columns of a flag, apart from its language, its verdicts and what is copied from the stories."""
@@ -188,7 +188,7 @@ def _columns_of_flag(
         "strength": tier.strength(assessment.signals),
         "joins_clusters": tier.joins_clusters(longer, shorter),
         "similarity": measure_similarity(assessment, candidate.a.words, candidate.b.words),
-        **columns_of(assessment.signals),
+        **make_columns(assessment.signals),
         "by_passages": by_passages or kind in list_kinds_of_passages(),
         "reuse_expected": tier.reuse_expected,
         "spans_a": pack_spans(assessment.spans_a),
@@ -215,7 +215,7 @@ def put_near_misses(db: sqlite3.Connection, rows: Iterable[tuple[Candidate, Sign
     db.executemany(
         f"INSERT INTO candidates ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
         (
-            (candidate.a.id, candidate.b.id, *columns_of(signals).values(), now, by_passages)
+            (candidate.a.id, candidate.b.id, *make_columns(signals).values(), now, by_passages)
             for candidate, signals, by_passages in rows
         ),
     )
@@ -246,13 +246,13 @@ def request_among(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
     if ids := list(story_ids):
         candidates.request_selection(db, ids)
         chosen = "SELECT value FROM json_each(?1)"
-        _request(db, f"chosen (id) AS MATERIALIZED ({chosen})", "a IN chosen AND b IN chosen", json_list(ids))
+        _request(db, f"chosen (id) AS MATERIALIZED ({chosen})", "a IN chosen AND b IN chosen", dump_list(ids))
 
 
 def request_pairs(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]]) -> None:
     """Have those of these pairs that are undecided flags or near misses verified again, in the caller's transaction."""
     chosen = "SELECT value ->> 0, value ->> 1 FROM json_each(?1)"
-    _request(db, f"chosen (a, b) AS MATERIALIZED ({chosen})", "(a, b) IN chosen", json_list(pairs))
+    _request(db, f"chosen (a, b) AS MATERIALIZED ({chosen})", "(a, b) IN chosen", dump_list(pairs))
 
 
 def _request(db: sqlite3.Connection, chosen: str, among: str, values: str) -> None:
@@ -301,13 +301,13 @@ def list_verified_pairs(db: sqlite3.Connection, since: int, until: int) -> Itera
         " WHERE verified_at >= ?1 AND verified_at < ?2 AND hamming IS NOT NULL",
         (since, until),
     )
-    name_of = languages.names(db)
+    name_of = languages.map_names(db)
     for language, kind, verdict, is_aligned, *columns in rows:
-        signals, given = signals_of(kind, columns), Verdict(verdict) if verdict else None
+        signals, given = make_signals(kind, columns), Verdict(verdict) if verdict else None
         yield VerifiedPair(name_of[language], kind, signals, given, bool(is_aligned))
 
 
-def columns_of(signals: Signals) -> dict[str, object]:
+def make_columns(signals: Signals) -> dict[str, object]:
     """The values of SIGNAL_COLUMNS, in their order."""
     values = (
         signals.hamming,
@@ -321,7 +321,7 @@ def columns_of(signals: Signals) -> dict[str, object]:
     return dict(zip(SIGNAL_COLUMNS, values, strict=True))
 
 
-def signals_of(kind: Kind | None, columns: Sequence[Any]) -> Signals:
+def make_signals(kind: Kind | None, columns: Sequence[Any]) -> Signals:
     """The values of SIGNAL_COLUMNS of a pair of this kind -> its signals."""
     hamming, jaccard, containment_a, containment_b, run, estimated, extra = columns
     return Signals(

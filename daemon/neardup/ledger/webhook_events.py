@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from neardup.ledger import AMONG, json_list, named_rows, now_ms, transaction
+from neardup.ledger import AMONG, dump_list, now_ms, select_named_rows, transaction
 from neardup.ledger.runs import get, put
-from neardup.records import ShownId, rfc3339, shown_id
+from neardup.records import ShownId, format_time, show_id
 
 VERDICTS, FLAGS = "verdicts", "flags"  # the topics; complaints and permissions are among the verdicts
 TOPICS, LAST_FLAG = "webhook_topics", "webhook_last_flag"
@@ -52,7 +52,7 @@ def subscribe(db: sqlite3.Connection, topics: Collection[str]) -> None:
     with transaction(db):
         put(db, TOPICS, listed)
         if FLAGS in topics and FLAGS not in before.split():
-            put(db, LAST_FLAG, str(_last_flag(db)))
+            put(db, LAST_FLAG, str(_read_last_flag(db)))
         for topic in {VERDICTS, FLAGS}.difference(topics):
             db.execute("DELETE FROM webhook_events WHERE topic = ?", (topic,))
 
@@ -76,29 +76,29 @@ def collect_flags(db: sqlite3.Connection, *, same_author: bool) -> bool:
     A story's flags are those with earlier stories, in the order of `pairs`.
     """
     last = int(get(db, LAST_FLAG) or 0)
-    if not is_wanted(db, FLAGS) or last >= _last_flag(db):
+    if not is_wanted(db, FLAGS) or last >= _read_last_flag(db):
         return False
     with transaction(db):
-        last, until = int(get(db, LAST_FLAG) or 0), min(last + FLAGS_AT_ONCE, _last_flag(db))
-        rows = named_rows(db, NEW_FLAGS, (last, until, same_author)).fetchall()
+        last, until = int(get(db, LAST_FLAG) or 0), min(last + FLAGS_AT_ONCE, _read_last_flag(db))
+        rows = select_named_rows(db, NEW_FLAGS, (last, until, same_author)).fetchall()
         for _, flags in groupby(rows, lambda row: row["story_id"]):
-            announce(db, FLAGS, _flags_event(list(flags)))
+            announce(db, FLAGS, _make_flags_event(list(flags)))
         put(db, LAST_FLAG, str(until))
     return True
 
 
-def _flags_event(rows: list[sqlite3.Row]) -> Event:
+def _make_flags_event(rows: list[sqlite3.Row]) -> Event:
     story = rows[0]
     return {
         "event": "flags",
-        "at": rfc3339(max(row["flagged_at"] for row in rows)),
-        "story_id": shown_id(story["story_id"], story["story_name"]),
+        "at": format_time(max(row["flagged_at"] for row in rows)),
+        "story_id": show_id(story["story_id"], story["story_name"]),
         "title": story["story_title"],
         "author_id": story["story_author_id"],
         "language": story["language"],
         "similarity": story["similarity"],
         "matches": [
-            {"id": shown_id(row["matched_id"], row["matched_name"])}
+            {"id": show_id(row["matched_id"], row["matched_name"])}
             | {member.removeprefix("matched_"): row[member] for member in MATCH_MEMBERS}
             for row in rows
         ],
@@ -143,10 +143,10 @@ def list_dead(db: sqlite3.Connection, keys: Collection[str] = ()) -> list[dict[s
 
     Columns: key, topic, event, attempts, error (why the last attempt failed).
     """
-    rows = named_rows(
+    rows = select_named_rows(
         db,
         f"SELECT {KEY} AS key, topic, event, attempts, error FROM webhook_events WHERE {DEAD} ORDER BY event_id DESC",
-        (json_list(keys),),
+        (dump_list(keys),),
     )
     return [{**dict(row), "event": json.loads(row["event"])} for row in rows]
 
@@ -154,18 +154,18 @@ def list_dead(db: sqlite3.Connection, keys: Collection[str] = ()) -> list[dict[s
 def revive(db: sqlite3.Connection, keys: Collection[str], now: int) -> list[int]:
     """Have dead events posted again from `now` on, all or those with these keys; returns their `event_id`s."""
     update = f"UPDATE webhook_events SET due_at = ?2, attempts = 0 WHERE {DEAD} RETURNING event_id"
-    return [row[0] for row in db.execute(update, (json_list(keys), now))]
+    return [row[0] for row in db.execute(update, (dump_list(keys), now))]
 
 
 def count_kept(db: sqlite3.Connection, event_ids: Collection[int]) -> int:
     """How many of these events were not delivered yet."""
     query = f"SELECT count(*) FROM webhook_events WHERE event_id {AMONG}"
-    return int(db.execute(query, (json_list(event_ids),)).fetchone()[0])
+    return int(db.execute(query, (dump_list(event_ids),)).fetchone()[0])
 
 
 def drop_dead(db: sqlite3.Connection, keys: Collection[str]) -> int:
     """Delete the dead events with these keys, all without any; returns how many they are."""
-    return db.execute(f"DELETE FROM webhook_events WHERE {DEAD}", (json_list(keys),)).rowcount
+    return db.execute(f"DELETE FROM webhook_events WHERE {DEAD}", (dump_list(keys),)).rowcount
 
 
 def forget(db: sqlite3.Connection, story_id: int, shown: ShownId) -> None:
@@ -192,6 +192,6 @@ def count(db: sqlite3.Connection) -> tuple[int, int]:
     return waiting, dead
 
 
-def _last_flag(db: sqlite3.Connection) -> int:
+def _read_last_flag(db: sqlite3.Connection) -> int:
     row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'flags'").fetchone()
     return row[0] if row else 0

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from neardup.ledger import AMONG, json_list
+from neardup.ledger import AMONG, dump_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +82,4 @@ def list_ids(db: sqlite3.Connection, catalogue: str) -> list[int]:
 
 def remove(db: sqlite3.Connection, ids: Collection[int]) -> int:
     """Remove works from their catalogues, within the caller's transaction; returns their number."""
-    return db.execute(f"DELETE FROM works WHERE story_id {AMONG}", (json_list(ids),)).rowcount
+    return db.execute(f"DELETE FROM works WHERE story_id {AMONG}", (dump_list(ids),)).rowcount

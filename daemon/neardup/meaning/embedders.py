@@ -91,10 +91,10 @@ class OnnxModel:
         """One text at a time: of several, the shorter ones would be padded, and numbers leave the nearest cache."""
         encoded = self._tokenizer.encode_batch([self._prepared(_make_encodable(text)) for text in texts])
         return check_vectors(
-            np.array([self._vector(tokens.ids) for tokens in encoded], np.float32), len(texts), FOLDER_KEY
+            np.array([self._compute_vector(tokens.ids) for tokens in encoded], np.float32), len(texts), FOLDER_KEY
         )
 
-    def _vector(self, ids: Sequence[int]) -> Vectors:
+    def _compute_vector(self, ids: Sequence[int]) -> Vectors:
         tokens = np.array([ids], np.int64)
         given = {"input_ids": tokens, "attention_mask": np.ones_like(tokens), "token_type_ids": np.zeros_like(tokens)}
         feed: Any = {name: value for name, value in given.items() if name in self._inputs}

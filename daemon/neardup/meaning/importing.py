@@ -87,7 +87,7 @@ async def import_vectors(
     async with open_parts(config) as parts, aclosing(open_readers(config)) as readers:
         size = await parts.vectors.do(read_dimensions)
         async for batch in read_batches(path, size):
-            known = await parts.ledger.do(versions.texts, [story.story_id for story in batch])
+            known = await parts.ledger.do(versions.read_texts, [story.story_id for story in batch])
             found = [(story, known[story.story_id]) for story in batch if story.story_id in known]
             for story, version in found:
                 if checked == CHECKED_STORIES:

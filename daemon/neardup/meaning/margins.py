@@ -83,7 +83,7 @@ class ExtremeValues(NamedTuple):
     scale: float
     shape: float
 
-    def exceeded_by(self, share: float) -> float:
+    def find_exceeded(self, share: float) -> float:
         """The value that this share of the distribution exceeds."""
         return self.location + self.scale * float(_compute_standard(np.array(1 - share), self.shape))
 
@@ -127,7 +127,7 @@ def find_thresholds(distributions: Mapping[Kind, ExtremeValues], false_alarms: f
 
     Each kind has the same part of this share.
     """
-    return {kind: of_kind.exceeded_by(false_alarms / len(distributions)) for kind, of_kind in distributions.items()}
+    return {kind: of_kind.find_exceeded(false_alarms / len(distributions)) for kind, of_kind in distributions.items()}
 
 
 def _compute_standard(quantiles: npt.NDArray[np.float64], shape: float) -> npt.NDArray[np.float64]:

@@ -25,7 +25,7 @@ class _Graph:
         opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
         self.model = ModelProto(ir_version=IR_VERSION, opset_import=opsets, graph=GraphProto(name="e5"))
 
-    def constant(self, value: npt.ArrayLike) -> str:
+    def add_constant(self, value: npt.ArrayLike) -> str:
         """Add a constant; returns its name."""
         array = np.ascontiguousarray(value)
         added = self.model.graph.initializer.add()
@@ -35,17 +35,17 @@ class _Graph:
         added.raw_data = array.tobytes()
         return str(added.name)
 
-    def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
+    def add_node(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node with one output; returns its name."""
-        name = f"{operator}_{len(self.model.graph.node)}"
-        self.model.graph.node.append(helper.make_node(operator, inputs, [name], **attributes))
+        name = f"{operator}_{len(self.model.graph.add_node)}"
+        self.model.graph.add_node.append(helper.make_node(operator, inputs, [name], **attributes))
         return name
 
 
 def make_model(weights: Weights) -> bytes:
     """The model as a file of ONNX: `input_ids` and `attention_mask` (texts, tokens) to (texts, tokens, hidden)."""
     graph = _Graph()
-    mask = graph.node("Cast", "attention_mask", to=TensorProto.INT32)
+    mask = graph.add_node("Cast", "attention_mask", to=TensorProto.INT32)
     hidden = _embed_tokens(graph, weights)
     for layer in range(weights.layers):
         hidden = _add_layer(graph, weights, f"l{layer}.", hidden, mask)
@@ -59,20 +59,22 @@ def make_model(weights: Weights) -> bytes:
 
 def _embed_tokens(graph: _Graph, weights: Weights) -> str:
     """The vectors of tokens and of positions, added."""
-    packed, scales = (graph.constant(part.reshape(weights.tokens, -1)) for part in weights.blocks("emb.word"))
+    packed, scales = (graph.add_constant(part.reshape(weights.tokens, -1)) for part in weights.blocks("emb.word"))
     blocks = {"bits": BITS, "block_size": BLOCK, "gather_axis": 0, "quantize_axis": 1, "domain": "com.microsoft"}
-    found = graph.node("GatherBlockQuantized", packed, "input_ids", scales, **blocks)
+    found = graph.add_node("GatherBlockQuantized", packed, "input_ids", scales, **blocks)
     positions = weights.vector("emb.pos").reshape(-1, weights.hidden) + weights.vector("emb.type")[: weights.hidden]
-    length = graph.node("Gather", graph.node("Shape", "input_ids"), graph.constant(np.array([1])))
-    places = graph.node("Slice", graph.constant(positions), graph.constant(np.array([0])), length)
-    return _normalise(graph, weights, "emb.ln", graph.node("Add", found, places))
+    length = graph.add_node("Gather", graph.add_node("Shape", "input_ids"), graph.add_constant(np.array([1])))
+    places = graph.add_node("Slice", graph.add_constant(positions), graph.add_constant(np.array([0])), length)
+    return _normalise(graph, weights, "emb.ln", graph.add_node("Add", found, places))
 
 
 def _add_layer(graph: _Graph, weights: Weights, layer: str, hidden: str, mask: str) -> str:
     projections = [_add_linear(graph, weights, layer + name, hidden) for name in "qkv"]
-    attended = graph.node("MultiHeadAttention", *projections, "", mask, domain="com.microsoft", num_heads=weights.heads)
+    attended = graph.add_node(
+        "MultiHeadAttention", *projections, "", mask, domain="com.microsoft", num_heads=weights.heads
+    )
     hidden = _add_normalised(graph, weights, layer + "aln", hidden, _add_linear(graph, weights, layer + "ao", attended))
-    active = graph.node("Gelu", _add_linear(graph, weights, layer + "fi", hidden), domain="com.microsoft")
+    active = graph.add_node("Gelu", _add_linear(graph, weights, layer + "fi", hidden), domain="com.microsoft")
     return _add_normalised(graph, weights, layer + "oln", hidden, _add_linear(graph, weights, layer + "fo", active))
 
 
@@ -81,15 +83,15 @@ def _add_linear(graph: _Graph, weights: Weights, name: str, value: str) -> str:
     stored, scales = weights.blocks(f"{name}.w")
     packed = stored.reshape(len(bias), -1, BLOCK // 2)
     sizes = {"N": len(bias), "K": BLOCK * packed.shape[1], "bits": BITS, "block_size": BLOCK}
-    blocks = graph.constant(packed), graph.constant(scales.reshape(len(bias), -1))
-    product = graph.node("MatMulNBits", value, *blocks, domain="com.microsoft", **sizes)
-    return graph.node("Add", product, graph.constant(bias))
+    blocks = graph.add_constant(packed), graph.add_constant(scales.reshape(len(bias), -1))
+    product = graph.add_node("MatMulNBits", value, *blocks, domain="com.microsoft", **sizes)
+    return graph.add_node("Add", product, graph.add_constant(bias))
 
 
 def _add_normalised(graph: _Graph, weights: Weights, name: str, value: str, other: str) -> str:
-    return _normalise(graph, weights, name, graph.node("Add", value, other))
+    return _normalise(graph, weights, name, graph.add_node("Add", value, other))
 
 
 def _normalise(graph: _Graph, weights: Weights, name: str, value: str) -> str:
-    scale, shift = (graph.constant(weights.vector(f"{name}.{part}")) for part in "wb")
-    return graph.node("LayerNormalization", value, scale, shift, epsilon=weights.epsilon, axis=-1)
+    scale, shift = (graph.add_constant(weights.vector(f"{name}.{part}")) for part in "wb")
+    return graph.add_node("LayerNormalization", value, scale, shift, epsilon=weights.epsilon, axis=-1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from neardup.config import Config, Meaning
 from neardup.errors import Misuse
 from neardup.ledger import Ledger, files, read, runs, versions
-from neardup.ledger.outbox import last_seq
+from neardup.ledger.outbox import read_last_seq
 from neardup.ledger.versions import Numbered
 from neardup.meaning import vectors
 from neardup.meaning.embedders import Embedder, HttpModel, open_folder, probe
@@ -53,8 +53,8 @@ async def open_parts(config: Config) -> AsyncIterator[Parts]:
     embedder = await asyncio.to_thread(open_embedder, config.meaning)
     with closing(Ledger(config.ledger.path, read)) as ledger:
         recognised_by, ledger_id = await probe(embedder), await ledger.do(runs.get, "ledger_id") or ""
-        with closing(VectorsFile(files.vectors_file(config.ledger.path))) as held:
-            await held.do(claim, embedder.model, recognised_by, ledger_id, await ledger.do(last_seq))
+        with closing(VectorsFile(files.name_vectors_file(config.ledger.path))) as held:
+            await held.do(claim, embedder.model, recognised_by, ledger_id, await ledger.do(read_last_seq))
             yield Parts(config.meaning, ledger, held, embedder)
 
 
@@ -74,13 +74,13 @@ async def fill_queue(ledger: Ledger, held: VectorsFile, since: int | None) -> No
     milliseconds, if one is given.
     """
     through = await held.do(vectors.read_considered)
-    considered = min(through, await ledger.do(last_seq))  # the ledger may be an older copy
-    while some := await ledger.do(versions.numbers_after, considered):
+    considered = min(through, await ledger.do(read_last_seq))  # the ledger may be an older copy
+    while some := await ledger.do(versions.list_numbers_after, considered):
         considered = some[-1].number
         await held.do(vectors.enqueue, some, considered)
-    await _enqueue_missing(held, await ledger.do(versions.numbers_of_works))
+    await _enqueue_missing(held, await ledger.do(versions.list_numbers_of_works))
     if since is not None:
-        await _enqueue_missing(held, await ledger.do(versions.numbers_known_since, since))
+        await _enqueue_missing(held, await ledger.do(versions.list_numbers_known_since, since))
 
 
 async def _enqueue_missing(held: VectorsFile, some: Sequence[Numbered]) -> None:
@@ -95,7 +95,7 @@ async def remove_gone_vectors(ledger: Ledger, held: VectorsFile) -> int:
     removed, last = 0, vectors.BEFORE_ALL
     while some := await held.do(vectors.read_ids_after, last):
         last = some[-1]
-        if gone := set(some) - await ledger.do(versions.known_ids, some):
+        if gone := set(some) - await ledger.do(versions.find_known_ids, some):
             await held.do(vectors.remove, gone)
             removed += len(gone)
     return removed

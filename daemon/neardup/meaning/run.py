@@ -83,7 +83,7 @@ async def _work_off(
     """Embed the stories of the queue; those whose page cannot be read now stay in it."""
     place = vectors.QUEUE_START
     while not stop.is_set():
-        core_seconds, texts = await parts.vectors.do(vectors.read_spending, _today())
+        core_seconds, texts = await parts.vectors.do(vectors.read_spending, _format_today())
         most = parts.section.texts_a_day
         if core_seconds >= parts.section.core_seconds_a_day or (most is not None and texts >= most):
             summary.budget_is_spent = True
@@ -98,7 +98,7 @@ async def _work_off(
 
 async def _embed_batch(parts: Parts, readers: ReaderPool, ids: Sequence[int], summary: EmbeddingSummary) -> None:
     started = time.process_time()
-    known = await parts.ledger.do(versions.texts, ids)
+    known = await parts.ledger.do(versions.read_texts, ids)
     held = await parts.vectors.do(vectors.read_held, ids)
     wanted = [
         version
@@ -138,8 +138,8 @@ def _commit(
     with transaction(db):
         vectors.put(db, made)
         vectors.drop_from_queue(db, settled)
-        vectors.add_spending(db, _today(), core_seconds, texts)
+        vectors.add_spending(db, _format_today(), core_seconds, texts)
 
 
-def _today() -> str:
+def _format_today() -> str:
     return datetime.fromtimestamp(now_ms() / 1000, UTC).date().isoformat()

@@ -110,7 +110,7 @@ async def _leave_out_copies(
     """The pairs that are no copies by their words, also not where a limit kept them from being nominated."""
     kept = list[tuple[int, int]]()
     for at in range(0, len(pairs), PAIRS_AT_ONCE):
-        some = await ledger.do(candidates.of_pairs, pairs[at : at + PAIRS_AT_ONCE])
+        some = await ledger.do(candidates.read_candidates, pairs[at : at + PAIRS_AT_ONCE])
         compared, _ = await texts.read_pairs(some)
         kept += await asyncio.to_thread(_find_not_copied, compared, detection)
     return kept

@@ -81,7 +81,7 @@ class VectorsFile(ThreadedConnection):
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open the file; make it where there is none.  Raises Transient and Fatal."""
-    with _errors_translated(path):
+    with _translate_errors(path):
         files.make_file(path)
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
@@ -100,7 +100,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def _errors_translated(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:

@@ -27,19 +27,19 @@ from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import Similarity, Source
 from neardup.ledger.verdicts import Event
 from neardup.moderation.evidence.alignment import PassagePair, align_stories
-from neardup.moderation.templating import environment, font_rules, page_values, static_text
+from neardup.moderation.templating import make_environment, make_font_rules, make_page_values, read_static
 from neardup.moderation.wording import (
     STATUS_NAMES,
-    dates_of_row,
     describe_row_order,
     describe_similarity,
     describe_source_order,
     list_similarity_findings,
     list_warnings,
+    read_dates,
 )
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, find_language
-from neardup.records import STATUSES, Kind, Language, Marks, ShownId, is_work, percent, shown_id
+from neardup.records import STATUSES, Kind, Language, Marks, ShownId, format_percent, is_work, show_id
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed
 LISTED_OTHERS = 20
@@ -139,7 +139,7 @@ class CaseFile:
 
 def read_case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None:
     """What the ledger knows of a story with its sources; None for a story that it does not have."""
-    found = similarities.of_story(db, story_id)
+    found = similarities.read_similarity(db, story_id)
     if found is None:
         return None
     compared = [source.story_id for source in found.sources[:COMPARED_SOURCES]]
@@ -151,9 +151,9 @@ def read_case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None
         found,
         known,
         [dict(row) for row in every if row["flag_id"] not in counted],
-        verdicts.events_on_story(db, story_id),
-        {language: passages.common_of_language(db, language) for language in spoken},
-        marks.of_stories(db, [story_id]).get(story_id, ()),
+        verdicts.list_events_on_story(db, story_id),
+        {language: passages.read_common(db, language) for language in spoken},
+        marks.read_marks(db, [story_id]).get(story_id, ()),
         tuple(complaints.of_stories(db, [story_id])),
     )
 
@@ -190,7 +190,7 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
     if isinstance(story, UnreadableStory):
         changed[f"The text of the story is not available ({story.why})"] = None
     passages.sort(key=lambda passage: -passage.pair.words)
-    shown = _fitting(passages)
+    shown = _count_fitting(passages)
     return CaseFile(
         found,
         link_to(config, found.language, found.story_id, found.shown),
@@ -199,7 +199,7 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
         tuple(passages[:shown]),
         tuple(passages[shown:]),
         more,
-        tuple(_other(row, found, config) for row in record.others[:LISTED_OTHERS]),
+        tuple(_make_other(row, found, config) for row in record.others[:LISTED_OTHERS]),
         len(record.others[LISTED_OTHERS:]),
         tuple(record.events),
         record.marks,
@@ -207,17 +207,17 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
     )
 
 
-def _other(row: Mapping[str, Any], found: Similarity, config: Config) -> OtherMatch:
+def _make_other(row: Mapping[str, Any], found: Similarity, config: Config) -> OtherMatch:
     side = "matched" if row["story_id"] == found.story_id else "story"
     story_id, name, author_id = (row[f"{side}_{column}"] for column in ("id", "name", "author_id"))
-    shown = shown_id(story_id, name)
+    shown = show_id(story_id, name)
     return OtherMatch(
         shown,
         row[f"{side}_title"],
         author_id,
         row["kind"],
         row["status"],
-        dates_of_row(row, f"{side}_"),
+        read_dates(row, f"{side}_"),
         describe_row_order(row),
         author_id is not None and author_id == found.author_id,
         link_to(config, found.language, story_id, shown),
@@ -230,7 +230,7 @@ def _name_sides(warning: str, source: int) -> str:
     )
 
 
-def _fitting(passages: Sequence[FiledPassage]) -> int:
+def _count_fitting(passages: Sequence[FiledPassage]) -> int:
     """How many of these passages fit before the appendix; at least one, which is itself abridged."""
     characters = 0
     for n, passage in enumerate(passages):
@@ -254,7 +254,7 @@ def link_to(config: Config, language: str, story_id: int, shown: ShownId) -> str
 
 def render_html(case: CaseFile, languages: Languages) -> str:
     """The case file as one self-contained page, which prints the SHA-256 of its own element <article>, in UTF-8."""
-    jinja = environment(languages)
+    jinja = make_environment(languages)
     article = jinja.get_template(ARTICLE).render(
         case=case,
         found=case.found,
@@ -265,12 +265,12 @@ def render_html(case: CaseFile, languages: Languages) -> str:
     return jinja.get_template(PAGE).render(
         case=case,
         article=article,
-        digest=digest_of(article),
-        **page_values(static_text("case_file.css") + font_rules(languages)),
+        digest=compute_digest(article),
+        **make_page_values(read_static("case_file.css") + make_font_rules(languages)),
     )
 
 
-def digest_of(article: str) -> str:
+def compute_digest(article: str) -> str:
     """The SHA-256 of the element <article> of a case file, in hexadecimal."""
     return hashlib.sha256(article.strip().encode()).hexdigest()
 
@@ -284,7 +284,7 @@ def render_pdf(page: str) -> bytes:
     logging.getLogger("weasyprint").setLevel(logging.ERROR)  # it warns of CSS that only browsers know
     from weasyprint import HTML  # type: ignore[import-untyped] # noqa: PLC0415 - it is optional, and takes half a second
 
-    written: bytes = HTML(string=page, url_fetcher=_refuse).write_pdf()
+    written: bytes = HTML(string=page, url_fetcher=_refuse_url).write_pdf()
     return written
 
 
@@ -307,7 +307,7 @@ def has_pdf() -> bool:
     return True
 
 
-def _refuse(url: str) -> dict[str, Any]:
+def _refuse_url(url: str) -> dict[str, Any]:
     raise ValueError(f"a case file loads nothing: {url}")
 
 
@@ -318,11 +318,11 @@ def render_notice(case: CaseFile, languages: Languages) -> str:
     entry = languages.get(case.found.language)
     code = entry.code if entry and entry.code in list_notice_languages() else NOTICE_OF_OTHERS
     return (
-        _notices()
+        _open_notices()
         .get_template(f"{code}.txt")
         .render(
             title=case.found.title,
-            share=percent(case.found.similarity),
+            share=format_percent(case.found.similarity),
             sources=case.sources,
             link=case.link,
             reference=case.found.shown,
@@ -337,7 +337,7 @@ def list_notice_languages() -> set[str]:
 
 
 @cache
-def _notices() -> Environment:
+def _open_notices() -> Environment:
     return Environment(
         loader=PackageLoader("neardup.moderation", "notices"),
         autoescape=False,  # noqa: S701 - a notice is plain text

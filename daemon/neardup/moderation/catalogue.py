@@ -51,14 +51,14 @@ def list_translations() -> Iterator[Interface]:
         with path.open("rb") as file:
             catalog = read_po(file, path.stem)
         if all(map(_is_translated, catalog)):
-            yield _interface(catalog, Locale.parse(path.stem))
+            yield _make_interface(catalog, Locale.parse(path.stem))
 
 
 def _is_translated(message: Message) -> bool:
     return bool(message.string if isinstance(message.string, str) else all(message.string or [""]))
 
 
-def _interface(catalog: Catalog, locale: Locale) -> Interface:
+def _make_interface(catalog: Catalog, locale: Locale) -> Interface:
     compiled = BytesIO()
     write_mo(compiled, catalog)
     compiled.seek(0)
@@ -68,19 +68,19 @@ def _interface(catalog: Catalog, locale: Locale) -> Interface:
         "rtl" if locale.text_direction == "rtl" else "ltr",
         GNUTranslations(compiled),
         partial(format_decimal, locale=locale),
-        partial(_time, locale),
+        partial(_format_time, locale),
         lambda day: format_skeleton("MMMd", day, locale=locale),
         locale.languages.get,
     )
 
 
-def _time(locale: Locale, time: str | None) -> str:
+def _format_time(locale: Locale, time: str | None) -> str:
     if time is None:
         return ""
     return f"{format_datetime(datetime.fromisoformat(time), 'd MMMM y, HH:mm', locale=locale)} UTC"
 
 
-def messages() -> Catalog:
+def collect_messages() -> Catalog:
     """Every message that templates and modules of moderation look up, those of the tiers, and the titles of errors."""
     catalog = Catalog()
     for path in sorted(ROOM.rglob("*")):
@@ -101,7 +101,7 @@ def main() -> None:
     for path in sorted(TRANSLATIONS.glob("*.po")):
         with path.open("rb") as file:
             catalog = read_po(file, path.stem)
-        catalog.update(messages(), no_fuzzy_matching=True, update_creation_date=False)
+        catalog.update(collect_messages(), no_fuzzy_matching=True, update_creation_date=False)
         with path.open("wb") as file:
             write_po(file, catalog, WIDTH, no_location=True, ignore_obsolete=True, sort_output=True)
 

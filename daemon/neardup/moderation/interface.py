@@ -10,7 +10,7 @@ from datetime import date
 from gettext import NullTranslations
 from typing import Literal
 
-from neardup.records import readable_time
+from neardup.records import format_readable_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,14 @@ class Interface:
 
 
 ENGLISH = Interface(
-    "en", "English", "ltr", NullTranslations(), "{:,}".format, readable_time, "{:%d %b}".format, lambda _code: None
+    "en",
+    "English",
+    "ltr",
+    NullTranslations(),
+    "{:,}".format,
+    format_readable_time,
+    "{:%d %b}".format,
+    lambda _code: None,
 )
 CURRENT = ContextVar("interface", default=ENGLISH)
 

@@ -25,7 +25,7 @@ def grant_of(fields: Mapping[str, str | None]) -> Grant:
     given = {name: make_printable(fields.get(name)) for name in FIELDS}
     return Grant(
         given["granted_by"],
-        _parse_field("story_id", _story_id, given["story_id"]),
+        _parse_field("story_id", _parse_story_id, given["story_id"]),
         given["catalogue"],
         given["granted_to"],
         given["licence"],
@@ -43,7 +43,7 @@ def _parse_field(name: str, parse: Callable[[str], T], value: str | None) -> T |
         raise WrongField(f"{name}: {error}") from None
 
 
-def _story_id(value: str) -> int:
+def _parse_story_id(value: str) -> int:
     refuse_work(value)
     return parse_id(value)
 

@@ -22,14 +22,13 @@ from neardup.moderation.wording import (
     counted_marked,
     counted_pairs,
     counted_stories,
-    dates_of,
-    dates_of_row,
     describe_evidence,
     describe_mark,
     describe_row_order,
     describe_serial_match,
     describe_signals,
     describe_source_order,
+    get_dates,
     list_dates,
     list_evidence,
     name_mark,
@@ -37,8 +36,9 @@ from neardup.moderation.wording import (
     name_status,
     name_step,
     name_verdict,
+    read_dates,
 )
-from neardup.records import Language, percent, rfc3339
+from neardup.records import Language, format_percent, format_time
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -60,7 +60,7 @@ class InlineAssets:
 
 
 @cache
-def environment(languages: Languages) -> "Environment":
+def make_environment(languages: Languages) -> "Environment":
     """The Jinja environment for texts in these languages.
 
     The server serves the style sheets and the script of a page under /static.
@@ -100,7 +100,7 @@ def language_name(languages: Languages, language: Language) -> str:
     return CURRENT.get().language(code_of(languages, language)) or language.title()
 
 
-def font_rules(languages: Languages) -> str:
+def make_font_rules(languages: Languages) -> str:
     """The CSS rules that set the fonts of each language."""
     return "".join(
         f":lang({entry.code}) {{ --story: {', '.join(f'{chr(34)}{font}{chr(34)}' for font in entry.fonts)}, serif; }}\n"
@@ -109,14 +109,14 @@ def font_rules(languages: Languages) -> str:
     )
 
 
-def visible(text: object) -> str:
+def make_visible(text: object) -> str:
     """Text in which invisible characters that could disturb the page are replaced by visible ones."""
-    return INVISIBLE.sub(_visible_form, str(text))
+    return INVISIBLE.sub(_replace_invisible, str(text))
 
 
 def isolate(name: object) -> str:
     """Visible text that keeps the order of what stands around it, also if it is written from right to left."""
-    text = visible(name)
+    text = make_visible(name)
     if any(unicodedata.bidirectional(letter) in RIGHT_TO_LEFT for letter in text):
         return Markup("<bdi>{}</bdi>").format(text)
     return text
@@ -135,42 +135,42 @@ def order_of_row(row: Mapping[str, Any]) -> str:
     return Markup("").join(isolate(names[part]) if part in names else part for part in STAND_INS.split(sentence))
 
 
-def _visible_form(found: re.Match[str]) -> str:
+def _replace_invisible(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code <= LAST_C0_CONTROL:
         return chr(0x2400 + code)
     return "\ufffd" if 0xD800 <= code < 0xE000 else f"[U+{code:04X}]"
 
 
-def static_text(*names: str) -> str:
+def read_static(*names: str) -> str:
     """The text of some files of the folder `static`, one after the other."""
     static = files("neardup.moderation") / "static"
     return "".join((static / name).read_text(encoding="utf-8") for name in names)
 
 
-def csp_hash(text: str) -> str:
+def hash_for_csp(text: str) -> str:
     """The SHA-256 by which a Content Security Policy allows an inline style or script, in base64."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def page_values(style: str) -> dict[str, Any]:
+def make_page_values(style: str) -> dict[str, Any]:
     """What every self-contained page shows of itself: version, time, and its one style with the hash that allows it."""
-    return {"version": __version__, "made_at": rfc3339(now_ms()), "style": style, "style_hash": csp_hash(style)}
+    return {"version": __version__, "made_at": format_time(now_ms()), "style": style, "style_hash": hash_for_csp(style)}
 
 
 @cache
-def inline_assets(languages: Languages) -> InlineAssets:
+def load_assets(languages: Languages) -> InlineAssets:
     """The style sheet and the script for embedding in a page."""
-    style, script = static_text("review.css") + font_rules(languages), static_text("review.js")
-    policy = f"default-src 'none'; style-src 'sha256-{csp_hash(style)}'; script-src 'sha256-{csp_hash(script)}'"
+    style, script = read_static("review.css") + make_font_rules(languages), read_static("review.js")
+    policy = f"default-src 'none'; style-src 'sha256-{hash_for_csp(style)}'; script-src 'sha256-{hash_for_csp(script)}'"
     return InlineAssets(style, script, policy)
 
 
 FILTERS = {
-    "rfc3339": rfc3339,
-    "visible": visible,
+    "rfc3339": format_time,
+    "visible": make_visible,
     "isolate": isolate,
-    "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
+    "percent": lambda share: format_percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
     "readable_time": lambda time: CURRENT.get().time(time),
     "evidence": lambda row: describe_signals(row).replace(" %", "\N{NO-BREAK SPACE}%"),
 }
@@ -200,8 +200,8 @@ GLOBALS: dict[str, Any] = {
     "name_verdict": name_verdict,
     "tier_of": find_tier,
     "list_dates": list_dates,
-    "dates_of": dates_of,
-    "dates_of_row": dates_of_row,
+    "get_dates": get_dates,
+    "read_dates": read_dates,
     "describe_row_order": order_of_row,
     "describe_serial_match": describe_serial_match,
     "describe_source_order": describe_source_order,

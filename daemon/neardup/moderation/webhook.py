@@ -39,7 +39,7 @@ async def notify_webhook(
         return
     file = str(section.path) if section.path and "export" not in facts["warnings"] else None
     body = {
-        "text": summary_line(command, status, facts, file),
+        "text": format_summary(command, status, facts, file),
         "command": command,
         "status": status,
         **facts,
@@ -58,7 +58,7 @@ async def notify_embedding(
     """
     if section.webhook and section.webhook_kinds:
         facts: dict[str, Any] = {"flagged": {kind: found[kind] for kind in section.webhook_kinds}, "warnings": {}}
-        body = {"text": summary_line("embed", status, facts, None), "command": "embed", "status": status, **facts}
+        body = {"text": format_summary("embed", status, facts, None), "command": "embed", "status": status, **facts}
         name = uuid.uuid4().hex
         await retry_call("webhook", lambda: _post("export.webhook", section.webhook, name, body, secrets))
 
@@ -70,7 +70,7 @@ class PostedEvents(NamedTuple):
     waiting: int
 
 
-def topics_of(config: Config) -> dict[str, tuple[str, str]]:
+def list_topics(config: Config) -> dict[str, tuple[str, str]]:
     """The topics of the outbox that have a webhook: each with its key in the configuration, and its URL."""
     each = {VERDICTS: ("review.webhook", config.review.webhook), FLAGS: ("webhook.flags", config.webhook.flags)}
     return {topic: (key, url) for topic, (key, url) in each.items() if url}
@@ -78,7 +78,7 @@ def topics_of(config: Config) -> dict[str, tuple[str, str]]:
 
 async def subscribe(do: Do, config: Config) -> None:
     """Have the events of the topics that have a webhook kept from now on.  Raises as `Ledger.do` does."""
-    await do(webhook_events.subscribe, topics_of(config))
+    await do(webhook_events.subscribe, list_topics(config))
 
 
 async def post_events(do: Do, config: Config, wake: asyncio.Event) -> None:
@@ -102,7 +102,7 @@ async def post_events(do: Do, config: Config, wake: asyncio.Event) -> None:
 
 async def post_due_events(do: Do, config: Config, clock: Callable[[], int] = now_ms) -> None:
     """Post each event that is due, once.  Raises as `Ledger.do` does."""
-    topics = topics_of(config)
+    topics = list_topics(config)
     while await do(webhook_events.collect_flags, same_author=config.detection.same_author == "keep"):
         pass
     while claimed := await do(webhook_events.claim, clock()):
@@ -133,7 +133,7 @@ async def post_dead_events(do: Do, config: Config, keys: Collection[str]) -> Pos
 
     Raises Misuse without a webhook, and as `Ledger.do` does.
     """
-    if not topics_of(config):
+    if not list_topics(config):
         raise Misuse("no webhook is set: neither webhook.flags nor review.webhook")
     revived = await do(webhook_events.revive, keys, now_ms())
     await post_for_a_while(do, config)
@@ -146,7 +146,7 @@ def line_of(event: Mapping[str, Any]) -> str:
     return LINES[event["event"]](event)
 
 
-def flags_line(event: Mapping[str, Any]) -> str:
+def format_flags(event: Mapping[str, Any]) -> str:
     """`neardup: story 7 has 3 new flags (near, passage), similarity 62 %`."""
     matches = event["matches"]
     kinds = ", ".join(dict.fromkeys(match["kind"] for match in matches))
@@ -154,7 +154,7 @@ def flags_line(event: Mapping[str, Any]) -> str:
     return f"neardup: story {event['story_id']} has {flags}, similarity {event['similarity']:.0%}"
 
 
-def verdict_line(event: Mapping[str, Any]) -> str:
+def format_verdict(event: Mapping[str, Any]) -> str:
     """`neardup: Asha decided plagiarism, 3 pairs of case 5`, or that Asha undid it."""
     number = len(event["pairs"])
     pairs = f"{number:,} {'pair' if number == 1 else 'pairs'}"
@@ -167,7 +167,7 @@ def verdict_line(event: Mapping[str, Any]) -> str:
     return f"neardup: {event['by']} {did} {event['verdict'].replace('_', ' ')}, {pairs}{about}"
 
 
-def complaint_line(event: Mapping[str, Any]) -> str:
+def format_complaint(event: Mapping[str, Any]) -> str:
     """`neardup: complaint 3 about story 7: received, due 2026-11-28T02:00:00Z`, or how it was closed."""
     step = event["step"].replace("_", " ")
     outcome = event["outcome"]
@@ -175,7 +175,7 @@ def complaint_line(event: Mapping[str, Any]) -> str:
     return f"neardup: complaint {event['complaint']} about story {event['story_id']}: {step}, {ends}"
 
 
-def hiding_line(event: Mapping[str, Any]) -> str:
+def format_hiding(event: Mapping[str, Any]) -> str:
     """`neardup: Asha asks to hide 3 stories of author 7`, or to show them again."""
     number = len(event["stories"])
     stories = f"{number:,} {'story' if number == 1 else 'stories'} of author {event['author']}"
@@ -191,17 +191,17 @@ def permission_line(event: Mapping[str, Any]) -> str:
 
 
 LINES = {
-    "verdict": verdict_line,
-    "undo": verdict_line,
-    "hide": hiding_line,
-    "show": hiding_line,
-    "flags": flags_line,
-    "complaint": complaint_line,
+    "verdict": format_verdict,
+    "undo": format_verdict,
+    "hide": format_hiding,
+    "show": format_hiding,
+    "flags": format_flags,
+    "complaint": format_complaint,
     "permission_ended": permission_line,
 }
 
 
-def summary_line(command: str, status: str, facts: dict[str, Any], file: str | None) -> str:
+def format_summary(command: str, status: str, facts: dict[str, Any], file: str | None) -> str:
     """`neardup daily done: 10,000 listed, 7 flagged (exact 3, near 4), file var/flags.html`, then any warnings."""
     kinds = ", ".join(f"{kind} {n:,}" for kind, n in facts["flagged"].items())
     flagged = f"{sum(facts['flagged'].values()):,} flagged" + (f" ({kinds})" if kinds else "")

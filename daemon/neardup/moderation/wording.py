@@ -19,7 +19,17 @@ from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.interface import gettext, ngettext, number, translate_later
 from neardup.query.evidence import Evidence, StoryFacts
 from neardup.query.similarity import SimilarityReport
-from neardup.records import PERMITTED, Mark, MarkReason, Verdict, is_work, milliseconds, percent, rfc3339, shown_id
+from neardup.records import (
+    PERMITTED,
+    Mark,
+    MarkReason,
+    Verdict,
+    format_percent,
+    format_time,
+    is_work,
+    parse_milliseconds,
+    show_id,
+)
 
 VERDICT_NAMES = {
     Verdict.PLAGIARISM: translate_later("plagiarism"),
@@ -122,7 +132,7 @@ def describe_signals(row: Mapping[str, Any]) -> str:
         "containment": max(containments) if None not in containments else None,
         "longest_run_words": row["longest_run_words"],
     } | json.loads(row["signals"] or "{}")
-    shown = {name: percent(value) if isinstance(value, float) else value for name, value in signals.items()}
+    shown = {name: format_percent(value) if isinstance(value, float) else value for name, value in signals.items()}
     return gettext(find_tier(row["kind"]).evidence).format_map(shown)
 
 
@@ -131,10 +141,10 @@ def describe_overlap(facts: Evidence) -> str:
     if facts.kind == EXACT:
         return gettext("Every word of each story is also in the other")
     if facts.share_a is not None and facts.share_b is not None:
-        shares = {"a": percent(facts.share_a), "b": percent(facts.share_b)}
+        shares = {"a": format_percent(facts.share_a), "b": format_percent(facts.share_b)}
         return gettext("%(a)s of A is also in B; %(b)s of B is also in A") % shares
     if facts.containment is not None and facts.matched_containment is not None:
-        shares = {"a": percent(facts.containment), "b": percent(facts.matched_containment)}
+        shares = {"a": format_percent(facts.containment), "b": format_percent(facts.matched_containment)}
         if facts.estimated:
             return gettext("About %(a)s of A's word pairs are also in B; %(b)s of B's in A") % shares
         return gettext("%(a)s of A's word pairs are also in B; %(b)s of B's in A") % shares
@@ -144,20 +154,24 @@ def describe_overlap(facts: Evidence) -> str:
 def describe_share(facts: Evidence, side: Side) -> str | None:
     """How much of this story is also in the other; None if that is not known."""
     part = facts.shares[side]
-    return None if part is None else gettext("%(share)s of this story is also in the other") % {"share": percent(part)}
+    return (
+        None
+        if part is None
+        else gettext("%(share)s of this story is also in the other") % {"share": format_percent(part)}
+    )
 
 
 def list_findings(facts: Evidence) -> list[str]:
     """Further findings, one sentence each."""
-    return [_sentence(words) for words in _each_finding(facts)]
+    return [_join_sentence(words) for words in _list_findings(facts)]
 
 
 def list_warnings(facts: Evidence) -> list[str]:
     """Reasons not to trust the other figures fully, one sentence each."""
-    return [_sentence(words) for words in _each_warning(facts)]
+    return [_join_sentence(words) for words in _list_warnings(facts)]
 
 
-def _sentence(words: str) -> str:
+def _join_sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}"
 
 
@@ -173,8 +187,10 @@ def describe_similarity(found: Similarity) -> str:
 def describe_share_in_others(similarity: float, *, are_earlier: bool) -> str:
     """How much of a story stands in its sources, which are called earlier only if all of them are known to be."""
     if are_earlier:
-        return gettext("%(share)s of this story stands in earlier stories by others") % {"share": percent(similarity)}
-    return gettext("%(share)s of this story stands in stories by others") % {"share": percent(similarity)}
+        return gettext("%(share)s of this story stands in earlier stories by others") % {
+            "share": format_percent(similarity)
+        }
+    return gettext("%(share)s of this story stands in stories by others") % {"share": format_percent(similarity)}
 
 
 def describe_rest(found: Similarity, left_out: int) -> str:
@@ -184,7 +200,7 @@ def describe_rest(found: Similarity, left_out: int) -> str:
         "%(share)s of this story stands in stories by others without the %(n)s sources that are left out",
         left_out,
     )
-    return rest % {"share": percent(found.similarity), "n": number(left_out)}
+    return rest % {"share": format_percent(found.similarity), "n": number(left_out)}
 
 
 def describe_serial_match(match: SerialMatch) -> str:
@@ -258,7 +274,7 @@ def describe_history(found: History) -> str:
     return line
 
 
-def _each_finding(facts: Evidence) -> Iterator[str]:
+def _list_findings(facts: Evidence) -> Iterator[str]:
     yield describe_pair_order(facts)
     if facts.same_author is None:
         yield gettext("it is not known whether the same author wrote both")
@@ -282,7 +298,7 @@ def name_rare_words(facts: Evidence) -> str:
     return shown if more <= 0 else f"{shown} {gettext('and %(n)s more') % {'n': number(more)}}"
 
 
-def _each_warning(facts: Evidence) -> Iterator[str]:
+def _list_warnings(facts: Evidence) -> Iterator[str]:
     if facts.estimated:
         yield gettext("the scores are estimates: a text was unavailable when they were computed")
     for side, about in facts.sides.items():
@@ -298,7 +314,7 @@ def list_scores(facts: Evidence) -> list[tuple[str, str]]:
     """The known scores, as (name, value)."""
     named: list[tuple[str, str]] = []
     if facts.similarity is not None:
-        named.append((gettext("Similarity"), percent(facts.similarity)))
+        named.append((gettext("Similarity"), format_percent(facts.similarity)))
     if facts.hamming is not None:
         named.append(("SimHash", gettext("%(n)s of 128 bits differ") % {"n": facts.hamming}))
     if facts.jaccard is not None:
@@ -322,14 +338,14 @@ def describe_duration(length: timedelta) -> str:
     return gettext("a second") if length >= SECOND else gettext("less than a second")
 
 
-def dates_of_row(row: Mapping[str, Any], prefix: str = "", catalogue: str | None = None) -> Dates:
+def read_dates(row: Mapping[str, Any], prefix: str = "", catalogue: str | None = None) -> Dates:
     """The dates in a row of the ledger, whose columns have this prefix."""
     return Dates(row[f"{prefix}published_at"], row[f"{prefix}updated_at"], row[f"{prefix}known_since"], catalogue)
 
 
-def dates_of(about: StoryFacts) -> Dates:
+def get_dates(about: StoryFacts) -> Dates:
     """The dates of a story that is compared."""
-    published, updated, known = map(milliseconds, (about.published_at, about.updated_at, about.known_since))
+    published, updated, known = map(parse_milliseconds, (about.published_at, about.updated_at, about.known_since))
     return Dates(published, updated, known, about.catalogue)
 
 
@@ -348,18 +364,18 @@ def list_dates(dates: Dates) -> list[tuple[str, str, str]]:
         ),
         (gettext("known to neardup since"), dates.known_since, OWN_CLOCK),
     ]
-    return [(what, time, gettext(source)) for what, at, source in shown if (time := rfc3339(at)) is not None]
+    return [(what, time, gettext(source)) for what, at, source in shown if (time := format_time(at)) is not None]
 
 
 def describe_pair_order(facts: Evidence) -> str:
     """Which of two stories, A and B, was published before the other, and by what."""
-    return _order("A", "B", dates_of(facts.a), dates_of(facts.b))
+    return _order("A", "B", get_dates(facts.a), get_dates(facts.b))
 
 
 def describe_row_order(row: Mapping[str, Any]) -> str:
     """Which story of a flag (a row of the view `pairs`) was published before the other, and by what."""
-    first, second = (str(shown_id(row[f"{side}_id"], row[f"{side}_name"])) for side in ("matched", "story"))
-    return _order(first, second, dates_of_row(row, "matched_", row["catalogue"]), dates_of_row(row, "story_"))
+    first, second = (str(show_id(row[f"{side}_id"], row[f"{side}_name"])) for side in ("matched", "story"))
+    return _order(first, second, read_dates(row, "matched_", row["catalogue"]), read_dates(row, "story_"))
 
 
 def describe_source_order(found: Similarity, source: Source) -> str:
@@ -369,10 +385,10 @@ def describe_source_order(found: Similarity, source: Source) -> str:
 
 def describe_top_source_order(row: Mapping[str, Any]) -> str:
     """Whether the largest source of a story was published before it, and by what; `row` is one of `copying_stories`."""
-    first = str(shown_id(row["top_source_id"], row["top_source_name"]))
-    second = str(shown_id(row["story_id"], row["name"]))
-    source = dates_of_row(row, "top_source_", row["top_source_catalogue"])
-    return _order(first, second, source, dates_of_row(row))
+    first = str(show_id(row["top_source_id"], row["top_source_name"]))
+    second = str(show_id(row["story_id"], row["name"]))
+    source = read_dates(row, "top_source_", row["top_source_catalogue"])
+    return _order(first, second, source, read_dates(row))
 
 
 def _order(first: str, second: str, a: Dates, b: Dates) -> str:
@@ -407,13 +423,13 @@ def name_sources(found: Similarity | SimilarityReport) -> str:
 
 def count_unordered_sources(found: Similarity | SimilarityReport) -> int:
     """The number of sources of which it is not known that they were published before the story."""
-    story = Dates(_milliseconds(found.published_at))
-    sources = [Dates(_milliseconds(source.published_at), catalogue=source.catalogue) for source in found.sources]
+    story = Dates(_parse_milliseconds(found.published_at))
+    sources = [Dates(_parse_milliseconds(source.published_at), catalogue=source.catalogue) for source in found.sources]
     return sum(find_earlier(source, story) != "a" for source in sources)
 
 
-def _milliseconds(time: int | str | None) -> int | None:
-    return milliseconds(time) if isinstance(time, str) else time
+def _parse_milliseconds(time: int | str | None) -> int | None:
+    return parse_milliseconds(time) if isinstance(time, str) else time
 
 
 def describe_cluster_order(cluster: Cluster) -> str:
@@ -474,7 +490,7 @@ def describe_evidence(evidence: Mapping[str, Any] | None) -> str:
         return gettext("not compared")
     if evidence["kind"] is None:
         return gettext("no copy by the configured thresholds")
-    shown = {"kind": gettext(find_tier(evidence["kind"]).label), "similarity": percent(evidence["similarity"])}
+    shown = {"kind": gettext(find_tier(evidence["kind"]).label), "similarity": format_percent(evidence["similarity"])}
     return gettext("%(kind)s, similarity %(similarity)s") % shown
 
 
@@ -485,28 +501,28 @@ def list_evidence(evidence: Mapping[str, Any]) -> list[str]:
         "text": gettext("Compared with the text of the original, word by word"),
         "all": gettext("Compared with all stories on record: %(n)s") % {"n": number(evidence["compared"])},
     }
-    sentences = [compared[evidence["compared_with"]], _sentence(describe_evidence(evidence))]
-    sentences += (_sentence(_describe_match(match)) for match in evidence["matches"])
+    sentences = [compared[evidence["compared_with"]], _join_sentence(describe_evidence(evidence))]
+    sentences += (_join_sentence(_describe_match(match)) for match in evidence["matches"])
     if evidence["near_miss"] is not None:
         sentences.append(gettext("The nearest: %(match)s") % {"match": _describe_match(evidence["near_miss"])})
     limits = evidence["thresholds"]
-    shares = {name: percent(limits[name]) for name in ("jaccard", "containment", "rare_share")}
+    shares = {name: format_percent(limits[name]) for name in ("jaccard", "containment", "rare_share")}
     thresholds = gettext(
         "Thresholds: Hamming distance %(hamming)s, Jaccard similarity %(jaccard)s, containment %(containment)s, copied"
         " words %(passage_words)s, rare words %(rare_share)s"
     )
-    return [*sentences, thresholds % (limits | shares), *map(_sentence, evidence["reasons"])]
+    return [*sentences, thresholds % (limits | shares), *map(_join_sentence, evidence["reasons"])]
 
 
 def _describe_match(match: Mapping[str, Any]) -> str:
     """A story that was compared, with the figures that are known."""
     story = gettext("the text") if match["story_id"] is None else gettext("story %(id)s") % {"id": match["story_id"]}
     figures = [
-        gettext("similarity %(n)s") % {"n": percent(match["similarity"])},
+        gettext("similarity %(n)s") % {"n": format_percent(match["similarity"])},
         *(
             text % {"n": shown}
             for text, shown in (
-                (gettext("Jaccard similarity %(n)s"), match["jaccard"] and percent(match["jaccard"])),
+                (gettext("Jaccard similarity %(n)s"), match["jaccard"] and format_percent(match["jaccard"])),
                 (gettext("longest shared run %(n)s words"), match["longest_run_words"]),
                 (gettext("%(n)s words copied"), match["copied_words"] and number(round(match["copied_words"]))),
             )

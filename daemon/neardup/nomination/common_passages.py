@@ -85,11 +85,11 @@ class CommonHashes:
 
     async def of(self, language: Language) -> PassageHashes:
         """The hashes of a language, ascending."""
-        revision = await self._ledger.do(passages.common_revision)
+        revision = await self._ledger.do(passages.read_common_revision)
         if revision != self._revision:
             self._revision, self._held = revision, {}
         if language not in self._held:
-            self._held[language] = await self._ledger.do(passages.common_of_language, language)
+            self._held[language] = await self._ledger.do(passages.read_common, language)
         return self._held[language]
 
 
@@ -120,7 +120,7 @@ async def find_common(  # noqa: PLR0917 - what a nomination has at hand
     if not len(crowded):
         return NONE_COMMON
     left = await ledger.do(passages.count_left)  # before the holders are read: some may leave meanwhile
-    recorded = await ledger.do(passages.languages_of_common, crowded)
+    recorded = await ledger.do(passages.map_common_languages, crowded)
     known = np.array(sorted(recorded), np.uint32)
     rows = [
         CommonPassage(language, hash_, most + 1, story_id, left + 1)
@@ -183,7 +183,7 @@ async def read_holders(index: Passages, ledger: Ledger, hashes: PassageHashes) -
     if not len(hashes):
         return {}
     positions, numbers, counts = await index.ask(lambda: index.index.postings_of(hashes, MAX_HOLDERS))
-    stories = await ledger.do(versions.holders_of, find_distinct(numbers).tolist())
+    stories = await ledger.do(versions.read_holders, find_distinct(numbers).tolist())
     found = {
         hash_: dict[int, Holder]()
         for hash_, count in zip(hashes.tolist(), counts.tolist(), strict=True)
@@ -199,7 +199,7 @@ async def read_holders(index: Passages, ledger: Ledger, hashes: PassageHashes) -
 async def count_again(index: Passages, ledger: Ledger, detection: Detection) -> None:
     """Count again the common passages that may no longer be common, because stories were edited or removed."""
     left = await ledger.do(passages.count_left)
-    while len(hashes := await ledger.do(passages.due_for_counting, left, COUNTED_AT_ONCE)):
+    while len(hashes := await ledger.do(passages.list_due_for_counting, left, COUNTED_AT_ONCE)):
         held = await read_holders(index, ledger, hashes)
         due_at = {
             hash_: left + (_count_surplus(held[hash_], detection.common_passage) if hash_ in held else 1)

@@ -21,7 +21,7 @@ from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.index import PassageIndex, scan_segments
 from neardup.index.passages.postings import HASH_SHIFT, Keys, get_numbers
 from neardup.ledger import Ledger, versions
-from neardup.ledger.passages import all_common, hashes_after
+from neardup.ledger.passages import list_hashes, read_all_common
 
 STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
 MOST = 100  # pairs of a story, the best first, by either fingerprints or passages
@@ -50,7 +50,7 @@ async def match_fingerprints(
     """Compare some stories with all of their languages; returns the number of stories that were read."""
     of_language = dict(stories.by_language())
     number = read = 0
-    while len(page := await ledger.do(versions.fingerprints_after, number, STORIES_PER_READ)):
+    while len(page := await ledger.do(versions.list_fingerprints_after, number, STORIES_PER_READ)):
         number, read = int(page.numbers[-1]), read + len(page)
         for language, others in page.by_language():
             if (own := of_language.get(language)) is not None:
@@ -94,7 +94,7 @@ async def match_passages(
     starts = np.searchsorted(postings, wanted.astype(np.uint64) << HASH_SHIFT)
     ends = np.append(starts[1:], len(postings))
     numbers, most = get_numbers(postings), max(common, MOST_COPIES)
-    is_common = are_among_ascending(wanted, await ledger.do(all_common))
+    is_common = are_among_ascending(wanted, await ledger.do(read_all_common))
     for story_id, own in hashes.items():
         counts: dict[str, defaultdict[int, int]] = {"shared": defaultdict(int), "uncommon": defaultdict(int)}
         for place in np.searchsorted(wanted, own).tolist():
@@ -103,7 +103,7 @@ async def match_passages(
                 counts["shared"][number] += 1
                 counts["uncommon"][number] += not is_common[place]
         several = [number for number, n in counts["shared"].items() if n >= MIN_SHARED]
-        ids = await ledger.do(versions.ids_of, several)
+        ids = await ledger.do(versions.read_ids, several)
         nominated = found[story_id]
         nominated.shared = {ids[n]: counts["shared"][n] for n in several if ids.get(n, story_id) != story_id}
         nominated.uncommon = {ids[n]: counts["uncommon"][n] for n in several if n in ids}
@@ -113,7 +113,7 @@ async def match_passages(
 async def _read_postings(ledger: Ledger, passages: PassageIndex, wanted: PassageHashes) -> AsyncIterator[Keys]:
     """The postings of the wanted hashes: in the ledger, which has those of the latest stories, and in the segments."""
     number = 0
-    while rows := await ledger.do(hashes_after, number, STORIES_PER_READ):
+    while rows := await ledger.do(list_hashes, number, STORIES_PER_READ):
         number = rows[-1][0]
         yield _make_keys(rows, wanted)
     segments = scan_segments(passages, wanted)

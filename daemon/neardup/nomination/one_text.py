@@ -20,7 +20,7 @@ from neardup.index.positions import refuse_index_mismatch
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, outbox, passages, runs, versions
 from neardup.ledger.candidates import Matches
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 from neardup.nomination.common_passages import Passages
 from neardup.nomination.matches import make_matches
 from neardup.nomination.passages import PassageNomination
@@ -117,14 +117,14 @@ class TextNominator:
 
 def read_facts(db: sqlite3.Connection) -> LedgerFacts:
     """What a lookup needs to know of the ledger."""
-    return LedgerFacts(outbox.last_seq(db), runs.get(db, "ledger_id") or "", stories_by_language(db))
+    return LedgerFacts(outbox.read_last_seq(db), runs.get(db, "ledger_id") or "", count_by_language(db))
 
 
 def _match_whole_text(
     db: sqlite3.Connection, probe: StoryProbe, found: LookupResult, applied: int | None, detection: Detection
 ) -> tuple[tuple[int, ...], int]:
     """The matches of a whole text, and the number of changes that neither index nor ledger could give."""
-    held, latest, uncovered = versions.fingerprints_for_one_text(db, found, applied)
+    held, latest, uncovered = versions.read_fingerprints_for_one_text(db, found, applied)
     language = probe.banded.language
     group = [probe.story_id], probe.banded
     own = detection.of(language)
@@ -135,16 +135,16 @@ def _match_whole_text(
 def find_unseen(db: sqlite3.Connection, probe: StoryProbe, seen: int, detection: Detection) -> Matches:
     """The matches of a text among the stories that were written after a change, which its lookups may have missed."""
     language, most = probe.banded.language, detection.of(probe.banded.language).max_matches
-    late = versions.fingerprints_after(db, seen, MAX_UNINDEXED)
-    held = versions.existing_fingerprints(db, (), ())
+    late = versions.list_fingerprints_after(db, seen, MAX_UNINDEXED)
+    held = versions.read_existing_fingerprints(db, (), ())
     group = [probe.story_id], probe.banded
     [nominee] = select_matches([group], [NOTHING_FOUND], held, {language: detection.of(language)}, late)
-    rows = passages.hashes_after(db, seen, MAX_UNINDEXED)
+    rows = passages.list_hashes(db, seen, MAX_UNINDEXED)
     hashes = np.concatenate([NO_HASHES, *(np.frombuffer(packed, np.uint32) for _, packed in rows)])
     owners = np.repeat(np.arange(len(rows)), [len(packed) // HASH_BYTES for _, packed in rows])
     shared = np.bincount(owners[np.isin(hashes, probe.passages)], minlength=len(rows))
     numbers = [rows[nth][0] for nth in np.flatnonzero(shared >= MIN_SHARED).tolist()]
-    ids = [story_id for story_id in versions.ids_of(db, numbers).values() if story_id != probe.story_id]
+    ids = [story_id for story_id in versions.read_ids(db, numbers).values() if story_id != probe.story_id]
     by_passages = [story_id for story_id in ids[:most] if story_id not in nominee.matches]
     return make_matches(probe.story_id, language, detection, nominee.matches, by_passages)
 

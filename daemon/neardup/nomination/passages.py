@@ -114,7 +114,7 @@ class PassageNomination:
             for n, result in zip(wrong, looked_up, strict=True):
                 found[n] = result
         numbers = _list_numbers(found)
-        ids = await self._ledger.do(versions.ids_of, numbers) if numbers else {}
+        ids = await self._ledger.do(versions.read_ids, numbers) if numbers else {}
         matches = await asyncio.to_thread(_match, apart, found, ids, apart_others, self._detection)
         return PassageNominees(matches, common)
 

@@ -94,7 +94,7 @@ async def nominate_groups(
     `found` are the results of looking the groups up in an index that had applied the changes up to `applied`.  None if
     that index is far behind the ledger, or ahead of it.
     """
-    arrays = await ledger.do(versions.fingerprints_for_nomination, found, applied)
+    arrays = await ledger.do(versions.read_fingerprints_for_nomination, found, applied)
     if arrays is None:
         return None
     held, unindexed = arrays

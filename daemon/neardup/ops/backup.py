@@ -28,7 +28,7 @@ def back_up(ledger: Path, to: Path) -> tuple[int, int]:
 
     Raises Misuse, Transient and Fatal as `neardup.ledger.backup.back_up` does.
     """
-    with _segments(files.passages_folder(ledger), files.passages_folder(to)) as segments:
+    with _copy_segments(files.name_passages_folder(ledger), files.name_passages_folder(to)) as segments:
         size = backup.back_up(ledger, to, (segments, SubmittedCopies(ledger, to)))
         return size, segments.size()
 
@@ -95,7 +95,7 @@ class SubmittedCopies:
 
     def __init__(self, ledger: Path, to: Path) -> None:
         self._ledger = ledger
-        self._target = files.submitted_folder(to)
+        self._target = files.name_submitted_folder(to)
         self._pages: list[Path] = []
 
     def begin(self) -> None:
@@ -126,7 +126,7 @@ class SubmittedCopies:
 
 
 @contextmanager
-def _segments(source: Path, target: Path) -> Iterator[SegmentCopies]:
+def _copy_segments(source: Path, target: Path) -> Iterator[SegmentCopies]:
     """The segments as they are now; `begin` adds those that replace them until the snapshot of the ledger begins."""
     segments = SegmentCopies(source, target)
     try:

@@ -46,7 +46,7 @@ class PassageStatus:
 
 def read_passage_status(db: sqlite3.Connection, ledger: Path) -> PassageStatus:
     """The state of the passage index beside a ledger.  Raises Fatal for that of another ledger."""
-    folder, recorded = files.passages_folder(ledger), runs.get(db, "fingerprint_version")
+    folder, recorded = files.name_passages_folder(ledger), runs.get(db, "fingerprint_version")
     segments = _list_segments(folder, runs.get(db, "ledger_id") or "", recorded.split()[0]) if recorded else []
     return PassageStatus(
         stories=sum(file.segment.header.stories for file in segments if file.segment),
@@ -93,7 +93,7 @@ def find_reference_fault(db: sqlite3.Connection, reference: Reference | None) ->
     """What is wrong with the works on record, and how to mend it; None if nothing is."""
     if reference is None:
         return explain_missing_section(works.count(db))
-    if (sync := runs.last_of(db, "reference")) is None:
+    if (sync := runs.read_last_of_command(db, "reference")) is None:
         return f"the works were never listed: {SYNC}"
     if sync["status"] != "done":
         why = f" ({sync['error']})" if sync["error"] else ""

@@ -40,16 +40,16 @@ from neardup.ledger import (
     works,
 )
 from neardup.ledger.first_seen import History
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 from neardup.meaning import vectors
 from neardup.meaning.embedders import probe
 from neardup.meaning.parts import open_parts
 from neardup.ops import contents
 from neardup.pages.results import NotModified, ReadFailed
-from neardup.pipeline.index_check import SAMPLE, differing_counts
+from neardup.pipeline.index_check import SAMPLE, compare_counts
 from neardup.pipeline.passage_sync import open_passages
 from neardup.query.search import open_words
-from neardup.records import BandedFingerprint, Change, Language, Skip, Story, is_work, rfc3339
+from neardup.records import BandedFingerprint, Change, Language, Skip, Story, format_time, is_work
 from neardup.source import Source, list_rows
 from neardup.source.listings import open_reference, open_source
 from neardup.source.rows import OF_STORIES, OF_WORKS
@@ -126,10 +126,10 @@ async def _check_ledger(config: Config) -> str:
         with transaction(db):
             runs.put(db, "doctor", str(now_ms()))
         recorded = runs.get(db, "fingerprint_version")
-        current, held = fingerprint_version.version(config.registry), stories_by_language(db)
+        current, held = fingerprint_version.version(config.registry), count_by_language(db)
         if recorded is not None and (why := fingerprint_version.explain_difference(recorded, current, held)):
             raise Fatal(f"holds {why}: `neardup backfill --refingerprint` makes them again")
-        return f"{config.ledger.path}, {sum(stories_by_language(db).values())} stories, writable"
+        return f"{config.ledger.path}, {sum(count_by_language(db).values())} stories, writable"
     finally:
         db.close()
 
@@ -141,7 +141,7 @@ async def _check_proofs(config: Config) -> str:
         history, entries = first_seen.compare_with_heads(db, heads), first_seen.size(db)
     if history is History.REWRITTEN:
         raise Fatal(
-            f"the log of {entries:,} texts was rewritten: {files.heads_file(config.ledger.path)} has another root"
+            f"the log of {entries:,} texts was rewritten: {files.name_heads_file(config.ledger.path)} has another root"
         )
     if history is History.RESTORED:
         raise NeedsRepair(
@@ -175,7 +175,7 @@ async def _check_index(config: Config) -> str:
 async def _refuse_mismatch(config: Config, index: Index) -> None:
     db = connect(config.ledger.path)
     try:
-        current, held = fingerprint_version.version(config.registry), stories_by_language(db)
+        current, held = fingerprint_version.version(config.registry), count_by_language(db)
         refuse_index_mismatch(await index.position(), runs.get(db, "ledger_id") or "", current, held)
     finally:
         db.close()
@@ -217,11 +217,11 @@ async def _check_passages(config: Config) -> str:
 
 
 async def _check_titles(config: Config) -> str:
-    path = files.titles_file(config.ledger.path)
+    path = files.name_titles_file(config.ledger.path)
     if not path.exists():
         return "no index of titles: `neardup review` makes it"
     with closing(open_words(config.ledger.path, path)) as index, closing(connect(config.ledger.path)) as db:
-        is_complete = index.position() == versions.title_position(db)
+        is_complete = index.position() == versions.read_title_position(db)
     return f"{path}, {'complete' if is_complete else 'behind: `neardup review` reads the new titles while it is open'}"
 
 
@@ -245,11 +245,11 @@ async def _check_meaning(config: Config) -> str:
 async def _check_clock(config: Config) -> str:
     db = connect(config.ledger.path)
     try:
-        for run in runs.latest(db, 1):
+        for run in runs.list_latest(db, 1):
             if run["started_at"] > now_ms():
-                began = rfc3339(run["started_at"])
+                began = format_time(run["started_at"])
                 raise Fatal(f"the last run began at {began}, in the future: the clock was set back")
-        return str(rfc3339(now_ms()))
+        return str(format_time(now_ms()))
     finally:
         db.close()
 
@@ -326,7 +326,7 @@ async def _check_columns(source: Source, required: tuple[str, ...], query: str) 
 async def _read_page(config: Config, story: Story) -> str:
     """What the page of a story is.  Raises Gone if the store has none, Fatal."""
     async with aclosing(open_readers(config)) as pool:
-        path, result = pool.location_of(story), await pool.read(story, None)
+        path, result = pool.find_location(story), await pool.read(story, None)
     match result:
         case PageFingerprinted(fingerprint, _, size):
             return f"{path}, {size} bytes, a {'work' if is_work(story.id) else 'story'} of {fingerprint.words} words"
@@ -351,7 +351,7 @@ async def _find_first_listed(source: Source) -> Story | None:
 def _find_on_record(config: Config, *, of_reference: bool = False) -> Story | None:
     """A story of the platform that is on record, or a work."""
     with closing(connect(config.ledger.path)) as db:
-        for row in stories.describe(db, stories.example_ids(db, of_reference=of_reference)).values():
+        for row in stories.describe(db, stories.list_example_ids(db, of_reference=of_reference)).values():
             return Story(row["id"], Language(row["language"]), row["path"], name=row["name"])
     return None
 
@@ -364,14 +364,14 @@ async def _find_index_difference(index: Index, ledger: Ledger) -> str | None:
 
     Raises Transient, and IndexDamaged for an index that only a rebuild repairs.
     """
-    held = await ledger.do(stories_by_language)
-    applied, last = (await index.position()).applied, await ledger.do(outbox.last_seq)
+    held = await ledger.do(count_by_language)
+    applied, last = (await index.position()).applied, await ledger.do(outbox.read_last_seq)
     if not held:
         return None
-    if (behind := _describe_lag(applied, last, lock.holder(ledger.path) is not None)) is not None:
+    if (behind := _describe_lag(applied, last, lock.read_holder(ledger.path) is not None)) is not None:
         return behind
     assert applied is not None
-    if (lacks := await _lacks(index, ledger, applied)) is not None:
+    if (lacks := await _find_lacking(index, ledger, applied)) is not None:
         return lacks
     return await _find_miscounts(index, ledger, applied)
 
@@ -387,13 +387,13 @@ def _describe_lag(applied: int | None, last: int, running: bool) -> str | None:
     return None
 
 
-async def _lacks(index: Index, ledger: Ledger, applied: int) -> str | None:
+async def _find_lacking(index: Index, ledger: Ledger, applied: int) -> str | None:
     """What the index lacks of sampled stories that it had applied, and that no run has edited meanwhile."""
     if not isinstance(index, Completeness):
         return None
     sample = [story for story in await ledger.do(versions.sample_inserts, SAMPLE) if story.number <= applied]
     missing = {story.number: n for story, n in zip(sample, await index.missing(sample), strict=True) if n}
-    existing = await ledger.do(versions.existing_numbers, missing)
+    existing = await ledger.do(versions.find_existing_numbers, missing)
     lost = [n for number, n in missing.items() if number in existing]
     if not lost:
         return None
@@ -405,10 +405,10 @@ async def _find_miscounts(index: Index, ledger: Ledger, applied: int) -> str | N
     if not isinstance(index, BucketStatistics):
         return None
     counted = {str(language): n for language, n in (await index.count_stories()).items()}
-    held = await ledger.do(stories_by_language)
-    if {applied} != {(await index.position()).applied, await ledger.do(outbox.last_seq)}:
+    held = await ledger.do(count_by_language)
+    if {applied} != {(await index.position()).applied, await ledger.do(outbox.read_last_seq)}:
         return None
-    differing = differing_counts(held, counted)
+    differing = compare_counts(held, counted)
     if not differing:
         return None
     counts = ", ".join(f"{language} {n:,} instead of {wanted:,}" for language, (wanted, n) in sorted(differing.items()))

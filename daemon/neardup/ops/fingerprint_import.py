@@ -23,7 +23,7 @@ from neardup.errors import Misuse
 from neardup.index.passages.postings import Row, make_keys, merge_keys
 from neardup.ledger import imports, now_ms, outbox, runs
 from neardup.ledger.imports import GivenVerdict, ImportedFlag
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 from neardup.pipeline import fingerprint_file
 from neardup.pipeline.fingerprint_file import CANDIDATES, FLAGS, FOLDER, Batch
 from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
@@ -141,7 +141,7 @@ def _make_flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFla
         kind,
         Assessment(kind, signals, *spans),
         OPEN if status in UNDECIDED else Verdict(status).value,
-        _milliseconds(row.get("flagged_at")) or now,
+        _convert_time(row.get("flagged_at")) or now,
         row.get("fingerprint_version") or version,
         kind in list_kinds_of_passages() if by_passages is None else by_passages,
         _read_verdict(row, now),
@@ -152,7 +152,7 @@ def _read_verdict(row: FlagRow, now: int) -> GivenVerdict | None:
     """The verdict that stands, if it decides the pair."""
     if row.get("undone_at") is not None or row.get("verdict") not in DECIDING:
         return None
-    decided_at = _milliseconds(row.get("decided_at")) or now
+    decided_at = _convert_time(row.get("decided_at")) or now
     return GivenVerdict(Verdict(row["verdict"]), row.get("note") or "", row.get("moderator") or "", decided_at)
 
 
@@ -179,7 +179,7 @@ def _read_spans(row: FlagRow) -> list[Spans]:
     ]
 
 
-def _milliseconds(time: datetime | None) -> int | None:
+def _convert_time(time: datetime | None) -> int | None:
     return None if time is None else round(time.timestamp() * 1000)
 
 
@@ -225,7 +225,7 @@ class Import:
         if not self._files:
             raise Misuse(f"{self._path}: no Parquet file of fingerprints is there")
         registry = app.config.registry
-        self._rows = await asyncio.to_thread(fingerprint_file.refuse_others, self._files, registry)
+        self._rows = await asyncio.to_thread(fingerprint_file.count_fitting_rows, self._files, registry)
         await refuse_mismatch(app.index, app.ledger, app.version)
         await self._passages.start()
         await self._passages.settle(self._stop)
@@ -237,7 +237,7 @@ class Import:
     async def work(self, _: int) -> bool:
         """Import all; returns False if `stop` was set before the end."""
         ledger = self._app.ledger
-        moves_watermark = await ledger.do(runs.watermark) is None
+        moves_watermark = await ledger.do(runs.read_watermark) is None
         self._enter("importing", self._rows)
         await self._add_stories()
         if not moves_watermark:
@@ -246,7 +246,7 @@ class Import:
             await self._passages.settle(self._stop)
         await self._index()
         await self._add_pairs()
-        if not self._stop.is_set() and await self._is_compared():
+        if not self._stop.is_set() and await self._has_all_flags():
             await self._find_common()
             if not self._stop.is_set():
                 await ledger.do(outbox.prove_lookups)
@@ -262,7 +262,7 @@ class Import:
             held = await self._passages.list_held_ranges()
             with summary.time_part("ledger"):
                 done = await ledger.do(
-                    imports.add_stories, batch.columns, held[-1][1] if held else 0, self._writer(batch)
+                    imports.add_stories, batch.columns, held[-1][1] if held else 0, self._make_writer(batch)
                 )
             summary.stories += done.added
             summary.known += done.known
@@ -274,11 +274,11 @@ class Import:
             self._advance(len(batch))
         await reading
 
-    def _writer(self, batch: Batch) -> Callable[[imports.SegmentContent], None]:
+    def _make_writer(self, batch: Batch) -> Callable[[imports.SegmentContent], None]:
         def write(content: imports.SegmentContent) -> None:
             with self.summary.time_part("passages", within="ledger"):
                 numbers = np.arange(content.last - len(content.rows) + 1, content.last + 1, dtype=np.uint32)
-                keys = batch.keys(content.rows, numbers)
+                keys = batch.make_keys(content.rows, numbers)
                 if content.waiting:
                     waiting: list[Row] = [(n, np.frombuffer(hashes, np.uint32)) for n, hashes in content.waiting]
                     keys = merge_keys([keys, make_keys(waiting)])
@@ -289,7 +289,7 @@ class Import:
     async def _index(self) -> None:
         """Bring the index to the ledger's last change: by a rebuild if it lacks many stories."""
         app, summary = self._app, self.summary
-        last, total = await app.ledger.do(outbox.last_seq), await self._count_stories()
+        last, total = await app.ledger.do(outbox.read_last_seq), await self._count_stories()
         applied = (await app.index.position()).applied
 
         async def build() -> None:
@@ -302,7 +302,7 @@ class Import:
             return
         self._enter("building the index", total)
         with summary.time_part("index"):
-            await app.index_wait.until_answered("build", build, may_take_long=True)
+            await app.index_wait.wait_for_answer("build", build, may_take_long=True)
 
     async def _add_pairs(self) -> None:
         """Record the flags of these stories, then the candidates."""
@@ -317,7 +317,7 @@ class Import:
             for rows in fingerprint_file.read_rows(fingerprint_file.find_files(self._path, CANDIDATES)):
                 summary.candidates += await ledger.do(imports.put_candidates, list(map(read_candidate, rows)))
 
-    async def _is_compared(self) -> bool:
+    async def _has_all_flags(self) -> bool:
         """Whether the flags are those of all stories: they came with them, and the ledger holds no other story."""
         if not await self._app.ledger.do(runs.owes_sweep) or not fingerprint_file.find_files(self._path, FLAGS):
             return False
@@ -325,7 +325,7 @@ class Import:
 
     async def _count_stories(self) -> int:
         """The number of stories on record."""
-        return sum((await self._app.ledger.do(stories_by_language)).values())
+        return sum((await self._app.ledger.do(count_by_language)).values())
 
     async def _find_common(self) -> None:
         """Record the common passages, as the runs that fingerprint stories do."""
@@ -334,7 +334,7 @@ class Import:
             sweep = PassageSweep(
                 self._passages, app.ledger, app.config.detection, scratch, stop=stop, show=lambda _: None
             )
-            await sweep.find_common(await app.ledger.do(outbox.last_seq))
+            await sweep.find_common(await app.ledger.do(outbox.read_last_seq))
 
     def _enter(self, phase: Phase, size: int) -> None:
         self.progress.enter(phase, size)

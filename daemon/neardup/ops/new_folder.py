@@ -20,7 +20,7 @@ COMMENT_COLUMN = 41
 Value = str | tuple[str, ...] | None  # None: the key is not set
 
 
-def config_text(values: Mapping[str, Value]) -> str:
+def make_config_text(values: Mapping[str, Value]) -> str:
     """The commented configuration with these values of `section.key`.
 
     A key without a value here keeps its line.  Raises ValueError for a key that the configuration lacks.

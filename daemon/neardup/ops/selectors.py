@@ -149,7 +149,7 @@ class _Survey:
 def propose_body(pages: Sequence[Page]) -> str:
     """The selectors that hold the stories of these pages, joined by commas; "" for the whole page."""
     texts = [nodes for page in pages if (nodes := _list_text_nodes(page))]
-    survey = _survey(texts)
+    survey = _survey_pages(texts)
     whole = survey.scores.pop(WHOLE, {})
     remaining = {n: max(scores.get(n, 0.0) for scores in (whole, *survey.scores.values())) for n in whole}
     chosen: list[str] = []
@@ -169,7 +169,7 @@ def _choose_best(survey: _Survey, pages: Iterable[int]) -> str:
     return max(nearly_best, key=lambda selector: (survey.depths[selector], totals[selector], selector))
 
 
-def _survey(pages: Sequence[Sequence[_TextNode]]) -> _Survey:
+def _survey_pages(pages: Sequence[Sequence[_TextNode]]) -> _Survey:
     survey = _Survey()
     on_pages = Counter(text for nodes in pages for text in {node.text for node in nodes})
     most = max(1 if len(pages) <= FEW_PAGES else 2, int(MOST_PAGES * len(pages)))
@@ -242,7 +242,7 @@ def propose_strip(
         for selector, text in _read_box_texts(story).items():
             said[selector].append((language, text))
     least = max(LEAST_REPEATS, least_share * len(pages))
-    repeated = {selector for selector, texts in said.items() if _repeats(texts) >= least}
+    repeated = {selector for selector, texts in said.items() if _count_repeats(texts) >= least}
     return tuple(dict.fromkeys(selector for _, story in stories for selector in _find_outermost(story, repeated)))
 
 
@@ -284,7 +284,7 @@ def _measure_length(page: Page, strip: Collection[str]) -> int:
     return len("".join(parser.text().split()))
 
 
-def _repeats(texts: Sequence[tuple[Language, str]]) -> int:
+def _count_repeats(texts: Sequence[tuple[Language, str]]) -> int:
     """How many pages repeat the text of another; 0 where two pages of a language differ, or nothing is said."""
     languages, different = {language for language, _ in texts}, set(texts)
     return len(texts) - len(languages) if len(different) == len(languages) and any(text for _, text in texts) else 0

@@ -64,7 +64,7 @@ class Service:
             await self._run()
 
     async def _run(self) -> None:
-        async with serve_metrics(self._listen, "run", self._health), notifying_watchdog():
+        async with serve_metrics(self._listen, "run", self._describe_health), notifying_watchdog():
             log.info("serving", listen=self._listen)
             notify("READY=1", "STATUS=starting")
             try:
@@ -95,7 +95,7 @@ class Service:
         while not self._stop.is_set():
             with suppress(IndexDamaged):  # the next run repairs it
                 await refresh_gauges(app.ledger, app.index, app.passages)
-            last_ms = (await app.ledger.do(runs.last_success)).get("daily")
+            last_ms = (await app.ledger.do(runs.read_last_successes)).get("daily")
             now = datetime.fromtimestamp(now_ms() / 1000, UTC)
             last_success = datetime.fromtimestamp(last_ms / 1000, UTC) if last_ms else None
             until_due = (find_next_run(self._schedule, last_success, now) - now).total_seconds()
@@ -144,7 +144,7 @@ class Service:
         self._doing = doing
         notify(f"STATUS={doing}")
 
-    def _health(self) -> dict[str, object]:
+    def _describe_health(self) -> dict[str, object]:
         doing = (self._index_wait and self._index_wait.status) or self._doing
         healthy = self._failure is None and not doing.startswith("waiting")
         return {"healthy": healthy, "doing": doing, "last_failure": self._failure}

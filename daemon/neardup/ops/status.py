@@ -38,7 +38,7 @@ from neardup.ledger import (
     works,
 )
 from neardup.ledger.cases import OpenCases
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 from neardup.ledger.marks import MarkCount
 from neardup.ledger.outbox import Scrubbing
 from neardup.ledger.self_checks import Compared, Measure
@@ -46,7 +46,7 @@ from neardup.ledger.verification import count_near_misses
 from neardup.ledger.works import Catalogue
 from neardup.ops import contents
 from neardup.ops.contents import PassageStatus, SubmissionStatus
-from neardup.records import DECIDING, ShownId, rfc3339
+from neardup.records import DECIDING, ShownId, format_time
 
 CLUSTERS = 5
 RUNS = 5
@@ -98,10 +98,10 @@ class ClusterCounts:
 def count_clusters(db: sqlite3.Connection, detection: Detection) -> ClusterCounts:
     """The clusters of the open flags, of which the largest CLUSTERS are described."""
     with snapshot(db):
-        every = clusters.of_flags(db)
+        every = clusters.find_all(db)
         described = every[:CLUSTERS]
         named = ((cluster.stories[0], *cluster.weakest[:2], *cluster.ends) for cluster in described)
-        shown = names.shown_ids(db, chain.from_iterable(named))
+        shown = names.read_shown_ids(db, chain.from_iterable(named))
         largest = [
             ClusterStatus(
                 likely_original=None if cluster.earliest is None else shown[cluster.earliest],
@@ -120,7 +120,7 @@ def _is_worth_comparing(db: sqlite3.Connection, detection: Detection, a: int, b:
     """Whether two stories pass the screening of candidates."""
     from neardup.core.candidates.select import is_worth_comparing  # noqa: PLC0415 - few clusters are chains
 
-    fingerprints = stories.fingerprints(db, [a, b])
+    fingerprints = stories.read_fingerprints(db, [a, b])
     return is_worth_comparing(fingerprints[a], fingerprints[b], detection.of(fingerprints[a].language))
 
 
@@ -146,9 +146,9 @@ class RecallStatus:
 
 def _read_self_checks(db: sqlite3.Connection) -> list[RecallStatus]:
     """The last measurement of each self-check that ever measured."""
-    measured = ((measure, self_checks.latest_recalls(db, measure)) for measure in Measure)
+    measured = ((measure, self_checks.read_latest_recalls(db, measure)) for measure in Measure)
     return [
-        RecallStatus(measure, rfc3339(latest[0]), list(map(_recall_of, latest[1])))
+        RecallStatus(measure, format_time(latest[0]), list(map(_recall_of, latest[1])))
         for measure, latest in measured
         if latest is not None
     ]
@@ -235,36 +235,36 @@ class Status:
     passages: PassageStatus | UnavailableIndex
 
 
-async def status(config: Config) -> Status:
+async def collect_status(config: Config) -> Status:
     """Return the state of ledger and index, which may be unavailable.  Raises Fatal if there is no ledger."""
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
-        running = lock.holder(config.ledger.path)
+        running = lock.read_holder(config.ledger.path)
         return Status(
             running=running,
-            daemon=_daemon(db, config),
+            daemon=_read_daemon(db, config),
             waiting=_describe_waiting(db, running),
-            stories=stories_by_language(db),
+            stories=count_by_language(db),
             flags=flags.count_open_flags(db, same_author=config.detection.same_author == "keep"),
             cases=cases.open_cases(db),
             verdicts=_count_verdicts(db),
             clusters=count_clusters(db, config.detection),
-            candidates_pending=candidates.pending_count(db),
+            candidates_pending=candidates.count_pending(db),
             near_misses=count_near_misses(db),
-            dead_letters=dead_letters.counts(db),
+            dead_letters=dead_letters.count_by_reason(db),
             webhook_events=dict(zip(("waiting", "dead"), webhook_events.count(db), strict=True)),
             reference=works.list_catalogues(db),
             reference_warning=None if config.reference else contents.explain_missing_section(works.count(db)),
             marks=marks.mark_counts(db),
-            unusual_texts=list(map(str, script_health.unusual(db))),
+            unusual_texts=list(map(str, script_health.list_unusual(db))),
             submissions=contents.read_submission_status(db, config.ledger.path),
             sweep_owed=runs.owes_sweep(db),
-            watermark=rfc3339(runs.watermark(db)),
+            watermark=format_time(runs.read_watermark(db)),
             fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
             canaries=config.run.canaries,
             self_checks=_read_self_checks(db),
             runs=[
-                {**run, "started_at": rfc3339(run["started_at"]), "ended_at": rfc3339(run["ended_at"])}
-                for run in runs.latest(db, RUNS)
+                {**run, "started_at": format_time(run["started_at"]), "ended_at": format_time(run["ended_at"])}
+                for run in runs.list_latest(db, RUNS)
             ],
             index=await _read_index_status(db, config),
             scrub=outbox.read_scrubbing(db),
@@ -272,31 +272,31 @@ async def status(config: Config) -> Status:
         )
 
 
-def _daemon(db: sqlite3.Connection, config: Config) -> dict[str, Any] | None:
-    holder = lock.daemon_holder(config.ledger.path)
+def _read_daemon(db: sqlite3.Connection, config: Config) -> dict[str, Any] | None:
+    holder = lock.read_daemon(config.ledger.path)
     if holder is None:
         return None
-    succeeded_at = runs.last_success(db).get("daily")
+    succeeded_at = runs.read_last_successes(db).get("daily")
     last_success = datetime.fromtimestamp(succeeded_at / 1000, UTC) if succeeded_at else None
     due_at = find_next_run(config.run.schedule, last_success, datetime.now(UTC))
-    return {**holder, "next_run": rfc3339(int(due_at.timestamp() * 1000))}
+    return {**holder, "next_run": format_time(int(due_at.timestamp() * 1000))}
 
 
 def _describe_waiting(db: sqlite3.Connection, running: dict[str, Any] | None) -> Waiting | None:
-    waiting = running and runs.current_wait(db, running.get("pid", 0))
-    return Waiting(waiting["what"], waiting["why"], rfc3339(waiting["since"])) if waiting else None
+    waiting = running and runs.read_wait(db, running.get("pid", 0))
+    return Waiting(waiting["what"], waiting["why"], format_time(waiting["since"])) if waiting else None
 
 
 def _count_verdicts(db: sqlite3.Connection) -> VerdictCounts:
-    judged = verdicts.verdict_counts(db)
+    judged = verdicts.count_verdicts(db)
     return VerdictCounts(
         judged={verdict: n for verdict in DECIDING if (n := sum(row[verdict] for row in judged))},
-        kept=_by_verdict(active_verdicts.suppressed_counts(db)),
-        in_context=_by_verdict(active_verdicts.context_counts(db)),
+        kept=_sum_by_verdict(active_verdicts.count_suppressed(db)),
+        in_context=_sum_by_verdict(active_verdicts.count_in_context(db)),
     )
 
 
-def _by_verdict(counts: dict[tuple[str, str], int]) -> dict[str, int]:
+def _sum_by_verdict(counts: dict[tuple[str, str], int]) -> dict[str, int]:
     tally: Counter[str] = Counter()
     for (_, verdict), n in counts.items():
         tally[verdict] += n
@@ -325,12 +325,12 @@ async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> Inde
     index = await open_index(config)
     try:
         position = await index.position()
-        sizes = await read_bucket_sizes(index, versions.recent_fingerprints(db, SAMPLE))
+        sizes = await read_bucket_sizes(index, versions.sample_fingerprints(db, SAMPLE))
         largest = sorted((-n, str(bucket)) for bucket, n in sizes.items())[:BUCKETS]
         return IndexStatus(
             kind,
             stories=sum((await index.count_stories()).values()) if isinstance(index, BucketStatistics) else None,
-            lag=None if position.applied is None else outbox.last_seq(db) - position.applied,
+            lag=None if position.applied is None else outbox.read_last_seq(db) - position.applied,
             hottest_buckets={bucket: -n for n, bucket in largest},
         )
     finally:

@@ -142,7 +142,7 @@ class AdaptiveLimit:
             self._nothing_asked.set()
 
     @asynccontextmanager
-    async def together(self) -> AsyncIterator[None]:
+    async def ask_together(self) -> AsyncIterator[None]:
         """Ask for one page inside, beside others."""
         await self.enter(1)
         try:
@@ -151,7 +151,7 @@ class AdaptiveLimit:
             self.leave(1)
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
+    async def ask_alone(self) -> AsyncIterator[None]:
         """Wait until all pages are answered, and keep others from being asked for until the block ends."""
         async with self._alone_lock:
             self._nothing_alone.clear()
@@ -167,7 +167,7 @@ class AdaptiveLimit:
             finally:
                 self._nothing_alone.set()
 
-    def slow_down(self, window: int) -> None:
+    def halve(self, window: int) -> None:
         """The store refused a request of this window: halve the limit, once per window."""
         if window == self.window:
             self._set_limit(max(self.limit // 2, 1))
@@ -178,9 +178,9 @@ class AdaptiveLimit:
         if len(self._latencies) >= max(self.limit, MIN_WINDOW):
             from statistics import median  # noqa: PLC0415 - the first window ends long after the start
 
-            self._set_limit(self._next_limit(median(self._latencies)))
+            self._set_limit(self._find_next_limit(median(self._latencies)))
 
-    def _next_limit(self, latency: float) -> int:
+    def _find_next_limit(self, latency: float) -> int:
         """The limit for the next window, after a window with this median latency."""
         now = self._clock()
         self._best = min(self._best * 2 ** ((now - self._best_at) / BEST_DOUBLES_SECONDS), latency)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 from neardup.errors import Fatal, Forbidden, Gone, NeardupError, Transient
-from neardup.records import etag_of_file
+from neardup.records import make_etag
 
 if TYPE_CHECKING:
     from neardup.config import Content
@@ -98,7 +98,7 @@ class File:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     raise Gone(f"{file.name}: not a regular file")
-                etag = etag_of_file(status)
+                etag = make_etag(status)
                 if etag == self._etag:
                     return None
                 body = file.read(min(status.st_size, self.max_bytes) + 1)  # allocates so many bytes

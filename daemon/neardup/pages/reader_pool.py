@@ -120,14 +120,14 @@ class ReaderPool:
         """A story's page, as a path below content.url."""
         return make_path(self._content, story)
 
-    def location_of(self, story: Story) -> str:
+    def find_location(self, story: Story) -> str:
         """Where a story's page is looked for: the path of a file, or the s3:// URL of an object."""
         _, _, submitted, works = self._settings
         return find_location(self._content, story, submitted, works)
 
     async def start(self) -> None:
         """Start the processes now, not with the first page.  Raises Fatal."""
-        await self._least_busy()
+        await self._choose_least_busy()
 
     async def read_all(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
         """Fingerprint the pages of stories; NotModified where one still has its ETag.
@@ -140,7 +140,7 @@ class ReaderPool:
     async def _read_some(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
         """Fingerprint pages by one process."""
         named = [title is None for title in stories.titles]
-        request = Request(FINGERPRINT, self._paths_of(stories), etags, named)
+        request = Request(FINGERPRINT, self._list_paths(stories), etags, named)
         failed, left = dict[int, NeardupError](), len(stories)
         await self.concurrency.enter(left)
         try:
@@ -210,7 +210,7 @@ class ReaderPool:
         for histogram, seconds in zip((FETCHING, EXTRACTING, FINGERPRINTING), page_seconds.T.tolist(), strict=True):
             observe_all(histogram, seconds)
 
-    def _paths_of(self, stories: StoryColumns) -> list[str]:
+    def _list_paths(self, stories: StoryColumns) -> list[str]:
         """The pages, as reader processes are asked for them."""
         paths = make_paths(self._content, stories)
         if min(stories.ids) >= 0:
@@ -230,8 +230,8 @@ class ReaderPool:
 
         `failed` is the error of the first attempt, if that was made.
         """
-        turn = self.concurrency.alone if alone else self.concurrency.together
-        request = Request(operation, self._paths_of(StoryColumns.of([story])), [etag], [story.title is None])
+        turn = self.concurrency.ask_alone if alone else self.concurrency.ask_together
+        request = Request(operation, self._list_paths(StoryColumns.of([story])), [etag], [story.title is None])
         try:
             return await self._request(request, turn, story, failed)
         except NeardupError as error:
@@ -291,7 +291,7 @@ class ReaderPool:
     async def _ask(self, request: Request, subjects: Sequence[int | None]) -> AsyncGenerator[Answers]:
         """Send a request to the least busy process; yields answers until each page has one, which may be an error."""
         try:
-            connection = await self._least_busy()
+            connection = await self._choose_least_busy()
         except NeardupError as error:
             yield Answers.of_errors(dict.fromkeys(range(len(subjects)), error))
             return
@@ -300,11 +300,11 @@ class ReaderPool:
             found = Answers.of_errors(answers) if isinstance(answers, Failures) else answers
             for other in found.others.values():
                 if isinstance(other, Transient) and other.reason == "slow_down":
-                    self.concurrency.slow_down(window)
+                    self.concurrency.halve(window)
             self._take_note(found)
             yield found
 
-    async def _least_busy(self) -> ReaderConnection:
+    async def _choose_least_busy(self) -> ReaderConnection:
         """The process with the fewest requests.  Waits for the start of a process only if none runs.  Raises Fatal."""
         while len(connections := self._connections) < self._processes:
             starting = self._starting = self._starting or asyncio.create_task(self._start_missing(), name="readers")

@@ -276,7 +276,7 @@ class _ReaderProcess:
                 self._add(request, NotModified())
                 answered.fetching.append(fetched - request.began)
                 return
-            story = extract_story(page, self._extraction_of(request), parsed=request.request.parsed)
+            story = extract_story(page, self._get_extraction(request), parsed=request.request.parsed)
             extracted = time.perf_counter()
             operation = OPERATIONS[request.request.operation]
             result = operation(request, page, story) if isinstance(story, PageStory) else story
@@ -291,7 +291,7 @@ class _ReaderProcess:
         finally:
             self._record.end()
 
-    def _extraction_of(self, request: PageRequest) -> Extraction:
+    def _get_extraction(self, request: PageRequest) -> Extraction:
         page = request.page
         is_of_work = isinstance(page, str) and page.startswith(REFERENCE)
         return self._extraction_of_works if is_of_work else self._extraction

@@ -114,7 +114,7 @@ class ReaderConnection(asyncio.Protocol):
         Failures: OverBudget for a page that exceeds its budget, ReaderDied or Transient if the process dies.
         """
         if self.ended:
-            yield Failures(dict.fromkeys(range(len(subjects)), self._reason_ended(NO_PAGE, NO_PAGE)))
+            yield Failures(dict.fromkeys(range(len(subjects)), self._explain_end(NO_PAGE, NO_PAGE)))
             return
         left = set(range(len(subjects)))
         pending = _RequestUnderWay(self._next_number, subjects, left, asyncio.Queue())
@@ -226,12 +226,12 @@ class ReaderConnection(asyncio.Protocol):
         pending, failed = list(self._pending.values()), self.under_way
         computed = self._record.number if computed is None else computed
         for request in pending:
-            failures = {place: self._reason_ended(request.first + place, computed) for place in sorted(request.left)}
+            failures = {place: self._explain_end(request.first + place, computed) for place in sorted(request.left)}
             self._receive(request.first, Failures(failures))
         if failed and not self._closed and self._process is not None:  # last: stderr may be a broken pipe
             log.warning("a reader process died, its requests are sent again", requests=failed)
 
-    def _reason_ended(self, number: int, computed: int) -> NeardupError:
+    def _explain_end(self, number: int, computed: int) -> NeardupError:
         """The error for the page `number` after the process ended while it computed the page `computed`."""
         if self._closed:  # checked first: the process may not have been ready yet
             return Transient("the reader pool is closed", "closed")

@@ -92,14 +92,14 @@ class Bucket:
         if not name:
             raise Gone(f"no object can have this name: {path!r}")
         path = f"{self._folder}/{name}"
-        headers = self._signer.headers(path, self._current_keys(), int(time.time()))
+        headers = self._signer.headers(path, self._read_keys(), int(time.time()))
         if etag:
             headers.append(f"If-None-Match: {etag}".encode(CHARSET))
         curl = self._idle.pop() if self._idle else _make_handle()
         curl.setopt(pycurl.HTTPHEADER, headers)
         return Get(curl, f"{self._origin}{path}", etag, self._max_bytes, self._idle)
 
-    def _current_keys(self) -> Any:
+    def _read_keys(self) -> Any:
         """The current access keys, which botocore renews before they expire.  Raises Transient."""
         if time.monotonic() >= self._keys_until:
             try:
@@ -174,22 +174,22 @@ class Get:
         self._body.clear()
         self._idle.append(self.curl)
         if self.body_bytes > self.max_bytes and status == HTTPStatus.OK:
-            return body[: self.max_bytes + 1], self._headers()
+            return body[: self.max_bytes + 1], self._parse_headers()
         if self.failure is not None:
-            raise self._error(*self.failure)
+            raise self._explain_error(*self.failure)
         if status not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
             raise make_error(self._url, status, find_code(body.decode("utf-8", "replace")))
-        headers = self._headers()
+        headers = self._parse_headers()
         if status == HTTPStatus.NOT_MODIFIED:
             if not self._etag or _strip_etag(headers.get("etag", self._etag)) != _strip_etag(self._etag):
-                raise self._lie(f"304 Not Modified, where the last known ETag was {self._etag}")
+                raise self._refuse_answer(f"304 Not Modified, where the last known ETag was {self._etag}")
             return None
         if error := make_document_error(self._url, body):
             raise error
         if "content-range" in headers:
-            raise self._lie("200 OK with a part of the object")
+            raise self._refuse_answer("200 OK with a part of the object")
         if not self._matches_etag(body, headers) and not headers.keys() & {"content-length", "transfer-encoding"}:
-            raise self._lie("200 OK with a body of unknown length")
+            raise self._refuse_answer("200 OK with a body of unknown length")
         return body, headers
 
     def _matches_etag(self, body: bytes, headers: dict[str, str]) -> bool:
@@ -199,13 +199,13 @@ class Get:
         if found is None or encrypted:
             return False
         if hashlib.md5(body, usedforsecurity=False).hexdigest() != found[1].lower():
-            raise self._lie(f"200 OK with {len(body):,} bytes whose MD5 is not the ETag")
+            raise self._refuse_answer(f"200 OK with {len(body):,} bytes whose MD5 is not the ETag")
         return True
 
-    def _lie(self, what: str) -> Transient:
+    def _refuse_answer(self, what: str) -> Transient:
         return Transient(f"{self._url}: {what}", "store_error")
 
-    def _headers(self) -> dict[str, str]:
+    def _parse_headers(self) -> dict[str, str]:
         headers = dict[str, str]()
         for line in self._head:
             name, colon, value = line.decode(CHARSET).partition(":")
@@ -215,7 +215,7 @@ class Get:
                 headers.clear()  # those before belong to an interim response (1xx)
         return headers
 
-    def _error(self, number: int, message: str) -> NeardupError:
+    def _explain_error(self, number: int, message: str) -> NeardupError:
         """The error for libcurl's; it compares the body with its length or its chunks."""
         return Transient(
             f"{self._url}: {message}", "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error"
@@ -347,7 +347,7 @@ class Signer:
         date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
         day = date[:8]
         if self._key_of != (keys.secret_key, day):
-            self._key, self._key_of = self._signing_key(keys.secret_key, day), (keys.secret_key, day)
+            self._key, self._key_of = self._derive_key(keys.secret_key, day), (keys.secret_key, day)
         fields = {"host": self._host, "x-amz-content-sha256": EMPTY_SHA256, "x-amz-date": date}
         if keys.token:
             fields["x-amz-security-token"] = keys.token
@@ -361,7 +361,7 @@ class Signer:
         ).encode()
         self._signed = keys, second
 
-    def _signing_key(self, secret_key: str, day: str) -> hmac.HMAC:
+    def _derive_key(self, secret_key: str, day: str) -> hmac.HMAC:
         """The HMAC with the signing key of a day, to be copied for each signature."""
         key = f"AWS4{secret_key}".encode()
         for part in (day, self._region, "s3", "aws4_request"):

@@ -54,7 +54,7 @@ class Texts:
             wanted.setdefault(side.text_hash, {})[side.id] = Story(side.id, side.language, side.path)
         texts: dict[bytes, FoundText] = {key: self._cache[key] for key in wanted if key in self._cache}
         missing = [key for key in wanted if key not in texts]
-        read = await asyncio.gather(*(self._first_in_time(key, list(wanted[key].values()), until) for key in missing))
+        read = await asyncio.gather(*(self._find_in_time(key, list(wanted[key].values()), until) for key in missing))
         for text in read:
             if isinstance(text, Text):
                 self.keep(text)
@@ -77,14 +77,14 @@ class Texts:
         compared = [ComparedPair(pair, texts.get(pair.a.text_hash), texts.get(pair.b.text_hash)) for pair in pairs]
         return compared, unanswered | {text_hash for text_hash, text in read.items() if text is NoText.UNANSWERED}
 
-    async def _first_in_time(self, key: bytes, stories: Sequence[Story], until: float | None) -> FoundText:
+    async def _find_in_time(self, key: bytes, stories: Sequence[Story], until: float | None) -> FoundText:
         try:
             async with asyncio.timeout_at(until):
-                return await self._first_of(key, stories)
+                return await self._find_first(key, stories)
         except TimeoutError:
             return NoText.UNANSWERED
 
-    async def _first_of(self, key: bytes, stories: Sequence[Story]) -> FoundText:
+    async def _find_first(self, key: bytes, stories: Sequence[Story]) -> FoundText:
         """The text with this hash, from the first of these stories whose page still contains it."""
         unanswered = False
         for story in stories:

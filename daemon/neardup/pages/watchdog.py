@@ -115,7 +115,7 @@ class WatchedProcess:
 
     def check_budgets(self) -> str | None:
         """Check the process: the budget that it exceeds, "time" or "memory", or None.  Raises OSError if it ended."""
-        memory, seconds, number = self._memory(), read_cpu_seconds(self.pid), self.record.number
+        memory, seconds, number = self._measure_memory(), read_cpu_seconds(self.pid), self.record.number
         if number != self.number:
             self.number, self.start_bytes, self.start_seconds = number, memory, seconds
         self.spent_seconds = seconds - self.start_seconds
@@ -131,9 +131,9 @@ class WatchedProcess:
     @property
     def to_blame(self) -> int:
         """The request whose page made the memory grow; NO_PAGE if most of the growth is older than that page."""
-        return self.number if self._memory() - self.start_bytes > PAGE_BYTES / 2 else NO_PAGE
+        return self.number if self._measure_memory() - self.start_bytes > PAGE_BYTES / 2 else NO_PAGE
 
-    def _memory(self) -> int:
+    def _measure_memory(self) -> int:
         """The process's memory without the page bodies that it holds."""
         return read_resident_bytes(self.pid) - self.record.body_bytes
 

@@ -71,7 +71,7 @@ class Batch:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def keys(self, rows: Sequence[int], numbers: Numbers) -> Keys:
+    def make_keys(self, rows: Sequence[int], numbers: Numbers) -> Keys:
         """The sorted keys of the postings of some rows, under these numbers."""
         number_of, is_chosen = np.zeros(len(self), np.uint64), np.zeros(len(self), np.bool_)
         number_of[rows], is_chosen[rows] = numbers, True
@@ -88,7 +88,7 @@ def find_files(path: Path, folder: str) -> list[Path]:
     return sorted((path if folder == FOLDER and not found.is_dir() else found).glob("*.parquet"))
 
 
-def refuse_others(files: Sequence[Path], languages: Languages) -> int:
+def count_fitting_rows(files: Sequence[Path], languages: Languages) -> int:
     """Raise Misuse unless every row is of a known language and of its version; returns the number of rows."""
     expected, rows = list_versions(languages), 0
     for file in files:

@@ -80,10 +80,10 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     for language, n in (await _read_largest_buckets(ledger, index)).items():
         LARGEST_BUCKET.labels(language).set(n)
     applied = (await index.position()).applied or 0
-    INDEX_LAG.set(await ledger.do(outbox.last_seq) - applied)
+    INDEX_LAG.set(await ledger.do(outbox.read_last_seq) - applied)
     await _refresh_passage_gauges(ledger, passages)
-    CANDIDATES_PENDING.set(await ledger.do(candidates.pending_count))
-    count_of = await ledger.do(dead_letters.counts)
+    CANDIDATES_PENDING.set(await ledger.do(candidates.count_pending))
+    count_of = await ledger.do(dead_letters.count_by_reason)
     DEAD_LETTERS.clear()
     for reason, n in count_of.items():
         DEAD_LETTERS.labels(reason).set(n)
@@ -105,7 +105,7 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     await ledger.do(_set_script_health_gauges)
     if ended := (await ledger.do(outbox.read_scrubbing)).round_ended_at:
         SCRUB_ROUND.set(ended / 1000)
-    for command, at in (await ledger.do(runs.last_success)).items():
+    for command, at in (await ledger.do(runs.read_last_successes)).items():
         LAST_SUCCESS.labels(command).set(at / 1000)
 
 
@@ -119,13 +119,13 @@ async def _refresh_passage_gauges(ledger: Ledger, passages: PassageIndex) -> Non
 def _set_verdict_gauges(db: sqlite3.Connection) -> None:
     for gauge in (VERDICTS, PRECISION, KEPT_PAIRS, IN_CONTEXT):
         gauge.clear()  # an undone verdict may have been the last of its kind
-    for row in verdicts.verdict_counts(db):
+    for row in verdicts.count_verdicts(db):
         PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
         for verdict in DECIDING:
             VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])
-    for labels, n in active_verdicts.suppressed_counts(db).items():
+    for labels, n in active_verdicts.count_suppressed(db).items():
         KEPT_PAIRS.labels(*labels).set(n)
-    for labels, n in active_verdicts.context_counts(db).items():
+    for labels, n in active_verdicts.count_in_context(db).items():
         IN_CONTEXT.labels(*labels).set(n)
 
 
@@ -133,7 +133,7 @@ def _set_recalls(
     db: sqlite3.Connection, measure: Measure, recall: Callable[..., Any], interval: Callable[..., Any]
 ) -> None:
     """Set what a self-check measured last; `recall` and `interval` give the gauge with some labels."""
-    _, measured = self_checks.latest_recalls(db, measure) or (0, ())
+    _, measured = self_checks.read_latest_recalls(db, measure) or (0, ())
     for result in measured:
         labels = result.recall.language, result.recall.subject
         recall(*labels).set(result.recall.share)
@@ -144,7 +144,7 @@ def _set_recalls(
 
 
 def _set_script_health_gauges(db: sqlite3.Connection) -> None:
-    for measured in script_health.latest(db):
+    for measured in script_health.list_latest(db):
         labels = measured.language, measured.measure
         SCRIPT_HEALTH.labels(*labels).set(measured.mean)
         if measured.band is not None:
@@ -163,7 +163,7 @@ async def keep_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> N
 async def _read_largest_buckets(ledger: Ledger, index: Index) -> dict[Language, int]:
     """By language, the size of the largest bucket that contains one of the stories changed last."""
     largest: dict[Language, int] = {}
-    sample = await ledger.do(versions.recent_fingerprints, SAMPLE)
+    sample = await ledger.do(versions.sample_fingerprints, SAMPLE)
     for bucket, n in (await read_bucket_sizes(index, sample)).items():
         largest[bucket.language] = max(n, largest.get(bucket.language, 0))
     return largest

@@ -24,7 +24,7 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import BucketStatistics, Completeness, Index
 from neardup.ledger import Ledger, outbox, runs, versions
 from neardup.ledger.candidates import Matches, nominate_again
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 from neardup.nomination.matches import make_matches
 from neardup.nomination.stories import look_up_and_nominate
 from neardup.pipeline.index_sync import catch_up, rebuild
@@ -111,8 +111,8 @@ class IndexCheck:
 
     async def _look_up_again(self) -> None:
         """Look up and nominate the stories that were looked up since the index was last known to be whole."""
-        number = await self._ledger.do(outbox.proven_number)
-        while page := await self._ledger.do(versions.inserts_after, number, STORIES_PER_LOOKUP):
+        number = await self._ledger.do(outbox.read_proven_number)
+        while page := await self._ledger.do(versions.list_inserts_after, number, STORIES_PER_LOOKUP):
             matches = await find_matches(self._index, self._ledger, self._detection, page)
             if matches is None:
                 await catch_up(self._index, self._ledger, self._version)
@@ -154,12 +154,12 @@ async def counts_differ(index: Index, ledger: Ledger) -> bool:
     """Whether the index counts clearly more or fewer stories of a language than the ledger has."""
     if not isinstance(index, BucketStatistics):
         return False
-    held: Mapping[str, int] = await ledger.do(stories_by_language)
+    held: Mapping[str, int] = await ledger.do(count_by_language)
     counted = {str(language): n for language, n in (await index.count_stories()).items()}
-    return differing_counts(held, counted) != {}
+    return compare_counts(held, counted) != {}
 
 
-def differing_counts(held: Mapping[str, int], counted: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+def compare_counts(held: Mapping[str, int], counted: Mapping[str, int]) -> dict[str, tuple[int, int]]:
     """The languages whose counts differ by more than one story and REBUILD_SHARE: those in the ledger and the index."""
     pairs = {language: (held.get(language, 0), counted.get(language, 0)) for language in {*held, *counted}}
     return {language: (a, b) for language, (a, b) in pairs.items() if abs(a - b) > max(1, REBUILD_SHARE * a)}
@@ -174,7 +174,7 @@ async def scrub(
     goes on from the last step.
     """
     before = await ledger.do(outbox.read_scrubbing)
-    if (await index.position()).applied == await ledger.do(outbox.last_seq):
+    if (await index.position()).applied == await ledger.do(outbox.read_last_seq):
         await _scrub_stories(index, ledger, detection)
     await _scrub_passages(passages, ledger)
     after = await ledger.do(outbox.read_scrubbing)
@@ -191,9 +191,9 @@ async def _scrub_stories(index: Index, ledger: Ledger, detection: Detection) -> 
     clock = asyncio.get_running_loop().time
     end, state = clock() + SCRUB_SECONDS, await ledger.do(outbox.read_scrubbing)
     for _ in range(STORIES_A_NIGHT // STORIES_PER_STEP):
-        stories = await ledger.do(versions.inserts_after, state.number, STORIES_PER_STEP)
+        stories = await ledger.do(versions.list_inserts_after, state.number, STORIES_PER_STEP)
         if not stories:
-            await ledger.do(outbox.put_scrubbing, state.ended_round())
+            await ledger.do(outbox.put_scrubbing, state.end_round())
             return
         try:
             missing = await index.missing(stories)

@@ -18,7 +18,7 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.positions import refuse_foreign_index, refuse_index_mismatch
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, outbox, read, runs, versions
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 from neardup.ledger.stories import remove_all
 from neardup.pipeline.scratch import make_scratch_folder, translate_scratch_errors
 from neardup.records import Change, Language
@@ -59,7 +59,7 @@ async def refuse_mismatch(index: Index, ledger: Ledger, version: str) -> None:
     """
     await refuse_ledger_mismatch(ledger, version)
     position = await index.position()
-    refuse_index_mismatch(position, await read_ledger_id(ledger), version, await ledger.do(stories_by_language))
+    refuse_index_mismatch(position, await read_ledger_id(ledger), version, await ledger.do(count_by_language))
     if position.applied is not None and position.version != version:  # an index without a position will be rebuilt
         await index.admit(version)
 
@@ -69,7 +69,7 @@ async def refuse_ledger_mismatch(ledger: Ledger, version: str) -> None:
 
     Versions that differ only in languages of which the ledger has no stories can be compared.
     """
-    held = await ledger.do(stories_by_language)
+    held = await ledger.do(count_by_language)
     recorded = await ledger.do(runs.get, "fingerprint_version")
     if recorded is not None and (why := explain_difference(recorded, version, held)):
         raise Fatal(
@@ -109,8 +109,8 @@ async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
     except IndexDamaged as error:
         why = {"why": str(error)}
     applied = (await index.position()).applied
-    if applied is not None or len(await ledger.do(versions.fingerprints_after, 0, 1)):
-        last = await ledger.do(outbox.last_seq)
+    if applied is not None or len(await ledger.do(versions.list_fingerprints_after, 0, 1)):
+        last = await ledger.do(outbox.read_last_seq)
         log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last, **why)
         INDEX_REPAIRS.labels("rebuilt").inc()
     await rebuild(index, ledger, version)
@@ -142,10 +142,10 @@ def _read_missing_changes(
 
     The changes are None if they cannot be determined.  One call for all four, because the ledger's thread is busy.
     """
-    last = outbox.last_seq(db)
-    known = applied is not None and outbox.oldest_seq(db) - 1 <= applied <= last
-    missing = outbox.changes_after(db, applied, REPLAY_CHANGES) if applied is not None and known else None
-    return runs.get(db, "ledger_id") or "", stories_by_language(db), last, missing
+    last = outbox.read_last_seq(db)
+    known = applied is not None and outbox.read_oldest_seq(db) - 1 <= applied <= last
+    missing = outbox.list_changes(db, applied, REPLAY_CHANGES) if applied is not None and known else None
+    return runs.get(db, "ledger_id") or "", count_by_language(db), last, missing
 
 
 async def rebuild(
@@ -161,8 +161,8 @@ async def rebuild(
     with closing(Ledger(ledger.path, read)) as reader:
         # what is written meanwhile is replayed afterwards: it must not be built in as well
         await reader.do(lambda db: db.execute("BEGIN"))
-        last = await reader.do(outbox.last_seq)
-        sizes = {Language(name): n for name, n in (await reader.do(stories_by_language)).items()}
+        last = await reader.do(outbox.read_last_seq)
+        sizes = {Language(name): n for name, n in (await reader.do(count_by_language)).items()}
         await index.clear(await read_ledger_id(ledger), version, sizes)
         done = 0
         with make_scratch_folder(ledger.path, "rebuild") as scratch, translate_scratch_errors(scratch.parent):
@@ -178,7 +178,7 @@ async def rebuild(
 async def _read_pages(ledger: Ledger) -> AsyncIterator[FingerprintArrays]:
     """All stories in order of their numbers, a page at a time; ends the read transaction of `ledger`."""
     after = 0
-    while len(page := await ledger.do(versions.fingerprints_after, after, REBUILD_STORIES)):
+    while len(page := await ledger.do(versions.list_fingerprints_after, after, REBUILD_STORIES)):
         yield page
         after = int(page.numbers[-1])
     await ledger.do(lambda db: db.execute("COMMIT"))  # until then the write-ahead log cannot be truncated

@@ -36,7 +36,7 @@ class IndexWait:
         """One line that says what is waited for and why; None if there is no wait."""
         return None if self._why is None else f"waiting for the index: {self._why}"
 
-    async def until_answered(self, stage: str, call: Callable[[], Awaitable[T]], *, may_take_long: bool = False) -> T:
+    async def wait_for_answer(self, stage: str, call: Callable[[], Awaitable[T]], *, may_take_long: bool = False) -> T:
         """Await `call()` until it raises no Transient, and return its result.
 
         A call without an answer for SLOW_SECONDS is reported as a wait too, unless it `may_take_long`, as the building

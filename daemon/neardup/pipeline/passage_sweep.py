@@ -89,7 +89,7 @@ class PassageSweep:
 
         `nominate` will leave out the pairs whose later story has a place up to `after`.
         """
-        self._names = await self._ledger.do(languages.names)
+        self._names = await self._ledger.do(languages.map_names)
         numbers, _ = await self._read_ids()
         place_of = np.zeros(int(numbers.max(initial=0)) + 1, np.uint32)
         place_of[numbers] = np.arange(1, len(numbers) + 1, dtype=np.uint32)
@@ -98,7 +98,7 @@ class PassageSweep:
         self._steps = self._passages.index.join(place_of, self._language_of, copy_keys, most, self._scratch, after)
         found = [np.empty(0, np.uint32)]
         while not self._stop.is_set():
-            steps = await asyncio.to_thread(self._next_steps)
+            steps = await asyncio.to_thread(self._take_next_steps)
             for common in (step.common for step in steps if len(step.common.hashes)):
                 await self._record_common(common._replace(examples=numbers[common.examples - 1]))
                 found.append(common.hashes)
@@ -117,7 +117,7 @@ class PassageSweep:
         for start in range(0, len(rows), ROWS_PER_COMMIT):
             some, holders = rows[start : start + ROWS_PER_COMMIT], set[int]()
             hashes = find_distinct(common.hashes[start : start + ROWS_PER_COMMIT])
-            recorded = await self._ledger.do(passages.languages_of_common, hashes) if flagged else hashes.tolist()
+            recorded = await self._ledger.do(passages.map_common_languages, hashes) if flagged else hashes.tolist()
             unknown = np.setdiff1d(hashes, np.array(list(recorded), np.uint32))
             for held in (await read_holders(self._passages, self._ledger, unknown)).values():
                 holders.update(held)
@@ -125,7 +125,7 @@ class PassageSweep:
 
     async def _drop_others(self, common: PassageHashes) -> None:
         """Record that all but these hashes, which ascend, are not common."""
-        gone = np.setdiff1d(await self._ledger.do(passages.all_common), common)
+        gone = np.setdiff1d(await self._ledger.do(passages.read_all_common), common)
         for start in range(0, len(gone), COUNTED_AT_ONCE):
             some = gone[start : start + COUNTED_AT_ONCE]
             held = await read_holders(self._passages, self._ledger, some)
@@ -138,9 +138,9 @@ class PassageSweep:
         limits = np.zeros(max(self._names, default=0) + 1, np.int64)
         for number, language in self._names.items():
             limits[number] = self._detection.of(language).max_matches
-        while not self._stop.is_set() and (steps := await asyncio.to_thread(self._next_steps)):
+        while not self._stop.is_set() and (steps := await asyncio.to_thread(self._take_next_steps)):
             left_out, cut = Counter[Language](), set[int]()
-            pairs = [pair for step in steps for pair in self._best(step.pairs, ids, limits, left_out, cut)]
+            pairs = [pair for step in steps for pair in self._choose_best(step.pairs, ids, limits, left_out, cut)]
             for start in range(0, len(pairs), ROWS_PER_COMMIT):
                 if self._stop.is_set():
                     return
@@ -157,7 +157,7 @@ class PassageSweep:
         number = 0
         language_of, copy_keys = np.full(size + 1, DEAD, np.uint8), np.zeros(size + 1, np.uint32)
         while not self._stop.is_set():
-            numbers, spoken, keys = await self._ledger.do(versions.holders_after, number, STORIES_PER_READ)
+            numbers, spoken, keys = await self._ledger.do(versions.list_holders_after, number, STORIES_PER_READ)
             if len(numbers):
                 number = int(numbers[-1])
             known = numbers < len(place_of)  # a story that was submitted meanwhile is looked up
@@ -172,7 +172,7 @@ class PassageSweep:
         """The numbers and the ids of all stories, by id; incomplete if `stop` is set meanwhile."""
         numbers, ids, story_id = [np.empty(0, np.uint32)], [np.empty(0, np.int64)], BEFORE_ALL
         while not self._stop.is_set():
-            some, read = await self._ledger.do(versions.ids_after, story_id, STORIES_PER_READ)
+            some, read = await self._ledger.do(versions.list_ids_after, story_id, STORIES_PER_READ)
             if not len(some):
                 break
             numbers.append(some)
@@ -180,7 +180,7 @@ class PassageSweep:
             story_id = int(read[-1])
         return np.concatenate(numbers), np.concatenate(ids)
 
-    def _next_steps(self) -> list[JoinStep]:
+    def _take_next_steps(self) -> list[JoinStep]:
         """The next steps of the join, for about STEP_SECONDS; none at its end."""
         deadline, steps = time.monotonic() + STEP_SECONDS, list[JoinStep]()
         with translate_scratch_errors(self._scratch.parent):
@@ -190,7 +190,7 @@ class PassageSweep:
                     break
         return steps
 
-    def _best(
+    def _choose_best(
         self, pairs: SharedHashes, ids: Ids, limits: Counts, left_out: Counter[Language], cut: set[int]
     ) -> list[NominatedPair]:
         """The best matches of each story, best first; counts the others in `left_out`, their stories go to `cut`."""
@@ -211,7 +211,7 @@ def _put_common(
 
     `left` is how many versions had left when they were counted.
     """
-    stories = versions.holders_of(db, [example for *_, example in rows])
+    stories = versions.read_holders(db, [example for *_, example in rows])
     described = [
         CommonPassage(story.language, passage, holders, story.story_id, left + surplus)
         for passage, holders, surplus, example in rows

@@ -54,7 +54,7 @@ NO_HASHES = np.empty(0, np.uint32)
 async def open_passages(ledger: Ledger) -> PassageIndex:
     """Open the passage index beside a ledger.  Raises Fatal if it does not belong to the ledger's fingerprints."""
     recorded = await ledger.do(runs.get, "fingerprint_version") or algorithm()
-    owner, made_by, folder = await read_ledger_id(ledger), recorded.split()[0], files.passages_folder(ledger.path)
+    owner, made_by, folder = await read_ledger_id(ledger), recorded.split()[0], files.name_passages_folder(ledger.path)
     try:
         await asyncio.to_thread(files.make_folder, folder)
         return await asyncio.to_thread(PassageIndex.open, folder, owner, made_by)
@@ -108,7 +108,7 @@ class PassageSync:
         If the ledger was restored from a copy, segments may be newer than it.  They lack stories that were removed or
         changed after the copy, so they are dropped, and their stories are missing.
         """
-        for name in await asyncio.to_thread(self.index.made_after, await self._ledger.do(outbox.last_seq)):
+        for name in await asyncio.to_thread(self.index.made_after, await self._ledger.do(outbox.read_last_seq)):
             first, last = await asyncio.to_thread(self.index.drop, name)
             log.warning("a segment of the passage index is newer than the ledger", segment=name, first=first, last=last)
         self._held = _count(await self.list_held_ranges())
@@ -118,7 +118,7 @@ class PassageSync:
         """Insert the stories of the outbox that were committed since the last call."""
         more = True
         while more:
-            rows = await self._ledger.do(passages.hashes_after, self._inserted, ROWS_PER_READ)
+            rows = await self._ledger.do(passages.list_hashes, self._inserted, ROWS_PER_READ)
             more = len(rows) == ROWS_PER_READ
             if rows:
                 decoded = [(number, np.frombuffer(hashes, np.uint32)) for number, hashes in rows]
@@ -144,24 +144,24 @@ class PassageSync:
 
         def is_live(numbers: Numbers) -> npt.NDArray[np.bool_]:
             if not live:  # read once, and only if segments are merged
-                reading = asyncio.run_coroutine_threadsafe(self._ledger.do(versions.live_numbers), loop)
+                reading = asyncio.run_coroutine_threadsafe(self._ledger.do(versions.mask_live_numbers), loop)
                 live.append(reading.result())
             return live[0][numbers]
 
-        made_at = await self._ledger.do(outbox.last_seq)
+        made_at = await self._ledger.do(outbox.read_last_seq)
         while not stop.is_set() and await self.ask(lambda: self.index.merge(is_live, made_at)):
             pass
 
     async def flush(self, first: int, last: int) -> None:
         """Make a segment of the stories with these numbers, all of which are in memory."""
-        made_at = await self._ledger.do(outbox.last_seq)
+        made_at = await self._ledger.do(outbox.read_last_seq)
         await asyncio.to_thread(self.index.flush, first, last, made_at)
 
     async def _flush(self) -> None:
         """Write the stories in memory to a durable segment, and delete them from the outbox."""
         if not self._in_memory:
             return
-        first, last = await self._ledger.do(passages.flushed_number) + 1, self._inserted
+        first, last = await self._ledger.do(passages.read_flushed_number) + 1, self._inserted
         # a segment that was written just before a process was killed is not recorded as flushed
         for start, stop in await self.list_held_ranges():
             if start <= first <= stop:
@@ -209,7 +209,7 @@ class PassageReading:
         before, held = self.counts.copy(), await self._sync.list_held_ranges()
         if missing := await self.missing():
             log.warning("the passage index lacks stories; their pages are read again", stories=missing)
-        for first, last in await self._ledger.do(passages.gaps, held):
+        for first, last in await self._ledger.do(passages.find_gaps, held):
             end = last if held and last < held[-1][1] else None
             if stop.is_set() or not await self._fill(first, last, end, stop, advance):
                 break
@@ -226,12 +226,12 @@ class PassageReading:
         committed meanwhile.
         """
         unwritten, after, in_memory = first, first - 1, 0
-        while stories := await self._ledger.do(passages.next_missing, after + 1, last, STORIES_AT_A_TIME):
+        while stories := await self._ledger.do(passages.list_next_missing, after + 1, last, STORIES_AT_A_TIME):
             results = await self._read_all([missing.story for missing in stories], stop)
             if results is None:
                 await self._flush(unwritten, after)
                 return False
-            rows = [self._row(missing, result) for missing, result in zip(stories, results, strict=True)]
+            rows = [self._make_row(missing, result) for missing, result in zip(stories, results, strict=True)]
             await asyncio.to_thread(self._sync.index.insert, [row for row in rows if row is not None])
             for number in (missing.number for missing, row in zip(stories, rows, strict=True) if row is None):
                 await self._flush(unwritten, number - 1)
@@ -266,7 +266,7 @@ class PassageReading:
             stopping.cancel()
             reading.cancel()
 
-    def _row(self, missing: MissingStory, result: PageResult) -> Row | None:
+    def _make_row(self, missing: MissingStory, result: PageResult) -> Row | None:
         """The row for the index, without hashes if the text on record is gone; None if the store failed."""
         match result:
             case PageFingerprinted(fingerprint) if fingerprint.text_hash == missing.text_hash:

@@ -59,7 +59,7 @@ class Quarantine:
         if self._in_flight.interrupted:
             await self._ledger.do(dead_letters.add_interrupted, self._in_flight.interrupted)
         self._deaths = await self._ledger.do(dead_letters.count_interruptions)
-        self._quarantined = await self._ledger.do(dead_letters.quarantined_stories)
+        self._quarantined = await self._ledger.do(dead_letters.read_quarantined)
         self._suspects = self._deaths.keys() | self._quarantined.keys()
         self._recording = asyncio.create_task(self._keep_record(), name="in flight")
         return self

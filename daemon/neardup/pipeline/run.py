@@ -18,7 +18,7 @@ from neardup.errors import Fatal, Misuse
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, candidates, now_ms, outbox, removed_texts, runs, stories, works
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 from neardup.nomination.common_passages import count_again
 from neardup.pages.fork_server import start_server
 from neardup.pages.limits import CircuitBreaker
@@ -39,11 +39,11 @@ from neardup.pipeline.upkeep import find_returned, select_again, settle_all
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.pipeline.worker import Jobs, Worker, is_nearly_nothing_read, keep_examples, read_known, refuse_unreadable
 from neardup.pipeline.writer import BatchLookup, Writer
-from neardup.records import BadRow, Checkpoint, Skip, StoredVersion, rfc3339
+from neardup.records import BadRow, Checkpoint, Skip, StoredVersion, format_time
 from neardup.source import Source
 from neardup.source.folder import Folder
 from neardup.telemetry.log import log
-from neardup.telemetry.metrics import latencies, stage_seconds
+from neardup.telemetry.metrics import measure_latencies, read_stage_seconds
 
 FRESH_PAYS = 30_000  # stories: see deploy/docs/speed.md
 CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
@@ -160,14 +160,14 @@ class Run:
         await finish_unless_stopped(self._passages.start(), self._stop)
         if not options.fresh:
             await finish_unless_stopped(self._index_check.run(), self._stop)
-        watermark = await parts.ledger.do(runs.trusted_watermark, now_ms())
+        watermark = await parts.ledger.do(runs.read_trusted_watermark, now_ms())
         self._since = options.since
         if options.command == "daily" and options.since is None:
-            self._since = self._daily_since(watermark)
+            self._since = self._find_start(watermark)
         leaves_no_gap = self._since is None or (watermark is not None and self._since <= watermark)
         self._moves_watermark = leaves_no_gap and options.moves_watermark
 
-    def _daily_since(self, watermark: int | None) -> int | None:
+    def _find_start(self, watermark: int | None) -> int | None:
         if watermark is not None:
             return watermark - int(self._parts.section.overlap.total_seconds() * 1000)
         if self._options.needs_watermark:
@@ -176,12 +176,12 @@ class Run:
 
     async def facts(self) -> dict[str, object]:
         """The number of stories on record, the time from which the run lists, and whether it is `fresh`."""
-        self._held_before = sum((await self._parts.ledger.do(stories_by_language)).values())
-        return {"stories": self._held_before, "since": rfc3339(self._since), "fresh": self._options.fresh}
+        self._held_before = sum((await self._parts.ledger.do(count_by_language)).values())
+        return {"stories": self._held_before, "since": format_time(self._since), "fresh": self._options.fresh}
 
     async def work(self, run_id: int) -> bool:
         """List, read, look up, write and verify.  Returns False if `stop` was set before the listing ended."""
-        parts, before = self._parts, stage_seconds()
+        parts, before = self._parts, read_stage_seconds()
         self._enter("reading")
         source, readers = await parts.open_source(self._write_checkpoint), parts.open_readers()
         texts = Texts(readers.read_to_compare)
@@ -191,7 +191,7 @@ class Run:
             ended = ended and await self._process(run_id, source, readers, texts, verifier)
         finally:
             await readers.aclose()
-            self.summary.stages = latencies(before)
+            self.summary.stages = measure_latencies(before)
         if ended:
             refuse_unreadable(self.summary, whole_listing=self._lists_everything)
         return ended
@@ -224,12 +224,12 @@ class Run:
                 "limited_by": describe_bottleneck(pipeline, readers.concurrency),
                 "examples": self.summary.counts.examples,
             },
-            checkpoint=lambda position: self._checkpoint(source, position),
+            checkpoint=lambda position: self._make_checkpoint(source, position),
             committed=verifier.wake,
         )
 
         async def write(batch: Outcomes, looked_up: BatchLookup | None, position: int) -> None:
-            keep_examples(self.summary.counts, batch.others, readers.location_of)
+            keep_examples(self.summary.counts, batch.others, readers.find_location)
             await writer.write(batch, looked_up, position)
             self.progress.position, self.progress.size = position, source.size
             self._fresh_proposal.consider(self.progress, self._held_before)
@@ -237,7 +237,7 @@ class Run:
 
         quarantine = Quarantine(parts.ledger, readers, lambda: readers.costly_stories, retry=self._options.dead_letters)
         breaker = CircuitBreaker(quarantine.read_all, section.breaker_share, section.breaker_after)
-        worker = Worker(self._read_known, breaker, parts.languages, await self._last_before_listing())
+        worker = Worker(self._read_known, breaker, parts.languages, await self._read_last_before_listing())
         pipeline: Pipeline[Jobs, Outcomes, BatchLookup | None] = Pipeline(
             worker.admit,
             worker.work,
@@ -257,26 +257,26 @@ class Run:
                 await parts.ledger.do(removed_texts.keep_for, parts.detection.remember_removed_days, now_ms())
                 if isinstance(source, Folder):
                     await self._remove_gone(await source.find())
-                ended = await pipeline.run(self._jobs(source))
+                ended = await pipeline.run(self._list_jobs(source))
                 if self._options.fresh and ended:
                     await readers.aclose()  # to free their memory for the build
                     await self._build_index()
                     await parts.ledger.do(outbox.prove_lookups)  # the sweep that is owed finds the pairs
                 if ended:
                     await writer.finish_insert()
-                    await parts.index_wait.until_answered("check", self._index_check.run)
-                    await parts.index_wait.until_answered(
+                    await parts.index_wait.wait_for_answer("check", self._index_check.run)
+                    await parts.index_wait.wait_for_answer(
                         "settle", lambda: settle_all(parts.index, self._passages, parts.ledger, parts.detection)
                     )
                     await count_again(self._passages, parts.ledger, parts.detection)
                     if not self._options.fresh:  # whose readers are closed, and whose pairs a sweep finds
-                        await parts.index_wait.until_answered(
+                        await parts.index_wait.wait_for_answer(
                             "select",
                             lambda: select_again(parts.index, self._passages, parts.ledger, parts.detection, texts),
                             may_take_long=True,
                         )
                 await self._passages.settle(self._stop)
-                self._enter("verifying", await parts.ledger.do(candidates.pending_count))
+                self._enter("verifying", await parts.ledger.do(candidates.count_pending))
                 verifier.finish()
                 gauges.cancel()
         if ended and not self._options.fresh:
@@ -297,12 +297,12 @@ class Run:
 
     async def _build_index(self) -> None:
         parts = self._parts
-        self._enter("building the index", sum((await parts.ledger.do(stories_by_language)).values()))
+        self._enter("building the index", sum((await parts.ledger.do(count_by_language)).values()))
 
         async def build() -> None:
             await rebuild(parts.index, parts.ledger, parts.version, self._advance)
 
-        await parts.index_wait.until_answered("build", build, may_take_long=True)
+        await parts.index_wait.wait_for_answer("build", build, may_take_long=True)
 
     def _enter(self, phase: Phase, size: int = 0) -> None:
         self.progress.enter(phase, size)
@@ -312,9 +312,9 @@ class Run:
         self.progress.position = position
         self._watch(self.progress)
 
-    async def _jobs(self, source: Source) -> AsyncGenerator[Jobs, None]:
+    async def _list_jobs(self, source: Source) -> AsyncGenerator[Jobs, None]:
         """List the stories, a backfill from its checkpoint on, and keep the newest `updated_at`."""
-        checkpoint = await self._parts.ledger.do(runs.checkpoint) if self._is_backfill else None
+        checkpoint = await self._parts.ledger.do(runs.read_checkpoint) if self._is_backfill else None
         self._newest = checkpoint.newest if checkpoint else None
         resumes = checkpoint is not None and checkpoint.position > 0
         self.progress.resume_at(checkpoint.position if checkpoint else 0)
@@ -328,12 +328,12 @@ class Run:
         if isinstance(source, Folder):
             source.log_guesses()
 
-    async def _last_before_listing(self) -> int:
+    async def _read_last_before_listing(self) -> int:
         """The ledger's last change before the listing began, perhaps in a run that was killed."""
         ledger = self._parts.ledger
-        checkpoint = await ledger.do(runs.checkpoint) if self._is_backfill else None
+        checkpoint = await ledger.do(runs.read_checkpoint) if self._is_backfill else None
         recorded = await ledger.do(runs.get, LISTING_BEGAN) if checkpoint and checkpoint.position else None
-        last = await ledger.do(outbox.last_seq) if recorded is None else int(recorded)
+        last = await ledger.do(outbox.read_last_seq) if recorded is None else int(recorded)
         await ledger.do(runs.put, LISTING_BEGAN, str(last))
         return last
 
@@ -344,7 +344,7 @@ class Run:
     def _is_backfill(self) -> bool:
         return self._options.command == "backfill"
 
-    def _checkpoint(self, source: Source, position: int) -> Checkpoint | None:
+    def _make_checkpoint(self, source: Source, position: int) -> Checkpoint | None:
         """Where to resume; None to leave that as it is, while next to nothing could be read: that is read again."""
         if not self._is_backfill or is_nearly_nothing_read(self.summary.counts):
             return None

@@ -30,7 +30,7 @@ IDS_A_QUERY = 1000
 
 def write(ledger: Path, story_id: int, page: "Page") -> str:
     """Keep a page durably; returns its path.  Raises Fatal if the file cannot be written."""
-    folder = files.submitted_folder(ledger)
+    folder = files.name_submitted_folder(ledger)
     ending = TEXT_ENDING if page.is_text else ".html"
     target = folder / f"{story_id}-{token_hex(RANDOM_BYTES)}{ending}"
     try:
@@ -62,12 +62,14 @@ def _write(target: Path, body: bytes) -> None:
 def remove(ledger: Path, path: str | None) -> None:
     """Remove the file of a path that no story has any more; paths elsewhere are left alone."""
     if path is not None and path.startswith(SUBMITTED):
-        (files.submitted_folder(ledger) / path.removeprefix(SUBMITTED)).unlink(missing_ok=True)
+        (files.name_submitted_folder(ledger) / path.removeprefix(SUBMITTED)).unlink(missing_ok=True)
 
 
 def is_kept(ledger: Path, path: str) -> bool:
     """Whether the file of a path is there; paths elsewhere are taken to be."""
-    return not path.startswith(SUBMITTED) or (files.submitted_folder(ledger) / path.removeprefix(SUBMITTED)).exists()
+    return (
+        not path.startswith(SUBMITTED) or (files.name_submitted_folder(ledger) / path.removeprefix(SUBMITTED)).exists()
+    )
 
 
 def list_files(ledger: Path) -> list[Path]:
@@ -77,7 +79,7 @@ def list_files(ledger: Path) -> list[Path]:
 
 def _list_files(ledger: Path) -> list[Path]:
     """The files of all pages, and what processes that were killed left of others."""
-    folder = files.submitted_folder(ledger)
+    folder = files.name_submitted_folder(ledger)
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 

@@ -61,9 +61,9 @@ class ScriptHealth:
     def compute_readings(self) -> dict[Language, dict[Measure, Reading]]:
         """By language, each measure of the stories so far."""
         languages = sorted(language for language, n in (self._stories + self._without_story).items() if n)
-        return {language: self._of(language) for language in languages}
+        return {language: self._measure(language) for language in languages}
 
-    def _of(self, language: Language) -> dict[Measure, Reading]:
+    def _measure(self, language: Language) -> dict[Measure, Reading]:
         n, without = self._stories[language], self._without_story[language]
         sums, squares = self._sums[language].tolist()
         columns = zip(TEXT_MEASURES, sums, squares, strict=True) if n else ()
@@ -174,7 +174,7 @@ class Summary(ABC):
 
 @dataclass(slots=True)
 class RunSummary(Summary):
-    """The summary of a run over a listing; `stages` are the results of `metrics.latencies`.
+    """The summary of a run over a listing; `stages` are the results of `metrics.measure_latencies`.
 
     `unusual_texts` says which measures of the texts are outside the band of earlier runs; see `ledger.script_health`.
     """
@@ -239,7 +239,7 @@ def log_left_out(language: Language, left_out: int) -> None:
 
 async def report_unusual_texts(ledger: Ledger) -> list[str]:
     """What is unusual about the texts of the last run, a line each; also logged."""
-    found = await ledger.do(script_health.unusual_in_last_run)
+    found = await ledger.do(script_health.list_unusual_in_last_run)
     for unusual in found:
         log.warning(
             "the texts of a run are unusual",

@@ -26,7 +26,7 @@ from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Sho
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, candidates, outbox, runs, versions
-from neardup.ledger.languages import stories_by_language
+from neardup.ledger.languages import count_by_language
 from neardup.nomination.matches import record_pairs
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
@@ -60,7 +60,7 @@ class SweepCheckpoint:
     @classmethod
     async def load(cls, ledger: Ledger, detection: Detection) -> Self:
         """The checkpoint on record; one at the start if there is none, or stories or thresholds have changed since."""
-        basis = {"last_change": await ledger.do(outbox.last_seq), "detection": msgspec.to_builtins(detection)}
+        basis = {"last_change": await ledger.do(outbox.read_last_seq), "detection": msgspec.to_builtins(detection)}
         text = await ledger.do(runs.get, KEY)
         recorded = json.loads(text) if text else {}
         if recorded.get("basis") != basis:
@@ -91,7 +91,9 @@ async def load_fingerprints(
     arrays = {language: LanguageFingerprints.zeros(size) for language, size in sizes.items()}
     ends: dict[Language, int] = dict.fromkeys(sizes, 0)
     number = 0
-    while not stop.is_set() and len(page := await ledger.do(versions.fingerprints_after, number, STORIES_PER_READ)):
+    while not stop.is_set() and len(
+        page := await ledger.do(versions.list_fingerprints_after, number, STORIES_PER_READ)
+    ):
         number = int(page.numbers[-1])
         for language, selected in page.by_language():
             if (array := arrays.get(language)) is None:
@@ -143,7 +145,7 @@ class Sweep:
 
     async def facts(self) -> dict[str, object]:
         """The number of stories to compare."""
-        return {"stories": sum((await self._ledger.do(stories_by_language)).values())}
+        return {"stories": sum((await self._ledger.do(count_by_language)).values())}
 
     async def work(self, _: int) -> bool:
         """Nominate and verify every pair of stories in the ledger; returns whether none is left."""
@@ -166,7 +168,7 @@ class Sweep:
         return ended
 
     async def _sweep(self, verifier: Verifier, sync: PassageSync, scratch: Path) -> bool:
-        sizes = await self._ledger.do(stories_by_language)
+        sizes = await self._ledger.do(count_by_language)
         self._size = sum(sizes.values())
         checkpoint = await SweepCheckpoint.load(self._ledger, self._detection)
         stop, show = self._stop, self._show_passages
@@ -260,7 +262,7 @@ class Sweep:
         self._watch(self.progress)
 
     async def _verify(self, verifier: Verifier) -> None:
-        self.progress.enter("verifying", await self._ledger.do(candidates.pending_count))
+        self.progress.enter("verifying", await self._ledger.do(candidates.count_pending))
         await verifier.drain()
 
     def _count_flags(self, new_flags: NewFlags, pairs: int) -> None:

@@ -88,7 +88,7 @@ class Upkeep:
         await self._ledger.do(drafts.remove_expired, now_ms())
         await self._ledger.do(permissions.refresh, now_ms())
         await self._ledger.do(removed_texts.keep_for, self._detection.remember_removed_days, now_ms())
-        if lock.holder(self._ledger.path) is not None or not await self._is_due():
+        if lock.read_holder(self._ledger.path) is not None or not await self._is_due():
             return False
         try:
             with lock.only_one(self._ledger.path, lock.SERVE):
@@ -103,7 +103,7 @@ class Upkeep:
         for count in (submissions.count_unsettled, candidates.count_due_for_selection):
             if await self._ledger.do(count):
                 return True
-        return (await self._index.position()).applied != await self._ledger.do(outbox.last_seq)
+        return (await self._index.position()).applied != await self._ledger.do(outbox.read_last_seq)
 
     async def _settle(self) -> None:
         await catch_up(self._index, self._ledger, self._version)
@@ -113,7 +113,7 @@ class Upkeep:
         await count_again(self._passages, self._ledger, self._detection)
         await select_again(self._index, self._passages, self._ledger, self._detection, self._texts)
         await self._ledger.do(serials.refresh)
-        await verifier.verify(take_fitting(await self._ledger.do(candidates.pending, BEFORE_ALL, BATCH)))
+        await verifier.verify(take_fitting(await self._ledger.do(candidates.list_pending, BEFORE_ALL, BATCH)))
         await find_returned(self._ledger, self._detection)
         await self._ledger.do(outbox.prune_changes, KEEP_CHANGES)
         await self._ledger.do(submitted_pages.remove_unused, self._ledger.path)
@@ -124,11 +124,11 @@ async def find_returned(ledger: Ledger, detection: Detection) -> None:
 
     There are few of these, and their texts are gone: all are compared by their fingerprints, whatever the index.
     """
-    number, last = await ledger.do(removed_texts.read_checked), await ledger.do(outbox.last_seq)
+    number, last = await ledger.do(removed_texts.read_checked), await ledger.do(outbox.read_last_seq)
     removed, by_id = await ledger.do(removed_texts.read_all)
     of_language = dict(removed.by_language())
     found = list[Returned]()
-    while by_id and len(page := await ledger.do(versions.fingerprints_after, number, STORIES_PER_READ)):
+    while by_id and len(page := await ledger.do(versions.list_fingerprints_after, number, STORIES_PER_READ)):
         number = int(page.numbers[-1])
         pairs = set[tuple[int, int]]()
         for language, others in page.by_language():
@@ -178,7 +178,7 @@ async def select_again(index: Index, passages: PassageSync, ledger: Ledger, dete
     Raises Transient if an index does not answer, PassagesDamaged.
     """
     by_passages, number = PassageNomination(passages, ledger, detection), 0
-    while due := await ledger.do(candidates.due_for_selection, number, STORIES_PER_LOOKUP):
+    while due := await ledger.do(candidates.list_due_for_selection, number, STORIES_PER_LOOKUP):
         number = due[-1].number
         read = await texts.read(story.side for story in due)
         known = [(story, text) for story in due if isinstance(text := read[story.side.text_hash], Text)]

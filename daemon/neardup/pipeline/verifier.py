@@ -76,7 +76,7 @@ class Verifier:
     async def drain(self) -> None:
         """Make one pass: verify every pending candidate once."""
         after = BEFORE_ALL
-        while pending := await self._ledger.do(candidates.pending, after, BATCH):
+        while pending := await self._ledger.do(candidates.list_pending, after, BATCH):
             pending = take_fitting(pending)
             after = pending[-1].a.id, pending[-1].b.id
             await self.verify(pending)
@@ -89,7 +89,7 @@ class Verifier:
     async def verify(self, pending: Sequence[Candidate]) -> None:
         """Verify these candidates; their texts are held at the same time."""
         with STAGE_SECONDS.labels("verify").time():
-            revision = await self._ledger.do(passages.common_revision)
+            revision = await self._ledger.do(passages.read_common_revision)
             assessed = await self._assess(pending)
             new_flags = await self._ledger.do(verification.record, assessed, self._version, revision)
         count_assessed(assessed, new_flags)

@@ -154,7 +154,7 @@ class Worker:
         for n, story_id in enumerate(rows.stories.ids):
             if (version := known.get(story_id)) is not None:
                 story = rows.stories.story(n)
-                if (outcome := self._without_reading(story, version)) is not None:
+                if (outcome := self._decide_unread(story, version)) is not None:
                     settled[n] = outcome
                 elif isinstance(version, StoredVersion) and version.language == story.language:
                     versions[story_id] = version
@@ -185,7 +185,7 @@ class Worker:
         [made] = found
         return made
 
-    def _without_reading(self, story: Story, known: Known) -> Skipped | DeadLettered | None:
+    def _decide_unread(self, story: Story, known: Known) -> Skipped | DeadLettered | None:
         """The outcome of a story whose page need not be read; None if it must be."""
         if isinstance(known, Skip):
             return Skipped(story, known, was_asked=False)
@@ -232,7 +232,7 @@ class Worker:
 
 def read_known(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Known]:
     """What the ledger holds for these ids, for `Worker`."""
-    return {**stories.stored_versions(db, ids), **dict.fromkeys(stories.forgotten_among(db, ids), Skip.FORGOTTEN)}
+    return {**stories.read_stored_versions(db, ids), **dict.fromkeys(stories.find_forgotten(db, ids), Skip.FORGOTTEN)}
 
 
 def make_outcomes(read: PagesRead, known: Mapping[int, StoredVersion], languages: Languages) -> Outcomes:

@@ -39,7 +39,7 @@ from neardup.records import (
     ShownId,
     Skipped,
     Story,
-    shown_id,
+    show_id,
 )
 from neardup.telemetry.lazy_metrics import observe_all
 from neardup.telemetry.log import log
@@ -129,7 +129,7 @@ class Writer:
     async def _look_up_groups(self, index: Index, groups: Sequence[StoryGroup]) -> tuple[int, list[LookupResult]]:
         probes = [banded for _, banded in groups]
         with STAGE_SECONDS.labels("look_up").time():
-            applied, found = await self._index_wait.until_answered("look_up", lambda: self._look_up(index, probes))
+            applied, found = await self._index_wait.wait_for_answer("look_up", lambda: self._look_up(index, probes))
         self._large_buckets.count([banded.language for banded in probes], found)
         return applied, found
 
@@ -164,7 +164,7 @@ class Writer:
         if index is not None:
             names = dict(zip(batch.made.stories.ids, batch.made.stories.names, strict=True))
             self._match_metrics.count(
-                (shown_id(story_id, names[story_id]), banded.language, len({*matches.matches, *passages.ids}), capped)
+                (show_id(story_id, names[story_id]), banded.language, len({*matches.matches, *passages.ids}), capped)
                 for (story_id, banded), capped in zip(fresh, left_out, strict=True)
                 for matches, passages in [(nominees[story_id], by_passages[story_id])]
             )
@@ -177,7 +177,7 @@ class Writer:
             nominees = await nominate_groups(self._ledger, self._detection, lookup.groups, lookup.found, lookup.applied)
             if nominees is not None:
                 return {nominee.story_id: nominee for nominee in nominees}
-            await self._index_wait.until_answered("index", lambda: self._repair(index))
+            await self._index_wait.wait_for_answer("index", lambda: self._repair(index))
             applied, found = await self._look_up_groups(index, lookup.groups)
             lookup = replace(lookup, applied=applied, found=found)
 
@@ -213,7 +213,7 @@ class Writer:
             if not await insert_task:
                 await self._repair(index)
 
-        await self._index_wait.until_answered("index", finish)
+        await self._index_wait.wait_for_answer("index", finish)
 
     async def _repair(self, index: Index) -> None:
         """Bring the index to the ledger's last change; lookups made meanwhile are repeated."""

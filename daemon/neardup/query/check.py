@@ -41,8 +41,8 @@ from neardup.records import (
     PairedStory,
     ShownId,
     Signals,
-    rfc3339,
-    shown_id,
+    format_time,
+    show_id,
 )
 
 CheckVerdict = Literal["clear", "review", "copy"]
@@ -75,7 +75,7 @@ class Submission:
     @property
     def shown(self) -> ShownId | None:
         """The id as the listing has it."""
-        return None if self.story_id is None else shown_id(self.story_id, self.name)
+        return None if self.story_id is None else show_id(self.story_id, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Match:
 
     def as_dict(self) -> dict[str, Any]:
         """The match as JSON-serialisable values, its time in RFC 3339."""
-        return asdict(self) | {"published_at": rfc3339(self.published_at)}
+        return asdict(self) | {"published_at": format_time(self.published_at)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ def _match(story: Verified, words: int) -> Match:
     row, signals = story.row, story.assessment.signals
     return Match(
         kind=story.kind,
-        story_id=shown_id(row["id"], row["name"]),
+        story_id=show_id(row["id"], row["name"]),
         similarity=measure_similarity(story.assessment, words, row["words"]),
         hamming=signals.hamming,
         jaccard=signals.jaccard,
@@ -348,9 +348,9 @@ class Checker:
 def _read_rows(db: sqlite3.Connection, story_id: int, nominated: TextMatches) -> tuple[Rows, bool]:
     """The stories that a text is compared with, and whether its own story is on record."""
     nominations = nominated.whole, nominated.by_passages
-    ids = (other for others in nominations for other in candidates.without_templates(db, story_id, others))
+    ids = (other for others in nominations for other in candidates.leave_out_templates(db, story_id, others))
     described = {other: dict(row) for other, row in stories.describe(db, ids).items()}
-    return described, bool(stories.stored_versions(db, [story_id]))
+    return described, bool(stories.read_stored_versions(db, [story_id]))
 
 
 def _find_flagged(
@@ -364,7 +364,7 @@ def _find_flagged(
     for pair, assessment in assessed:
         if assessment is not None and assessment.kind is not None:
             ids = min(pair.a.id, pair.b.id), max(pair.a.id, pair.b.id)
-            status = active_verdicts.ruling_on(db, ids, assessment.kind).status
+            status = active_verdicts.make_ruling_on_pair(db, ids, assessment.kind).status
             if status in COPIED:
                 permission = _find_permission(db, submission, rows[pair.b.id]) if status == "open" else None
                 found.append((pair.b.id, assessment.kind, assessment, permission))

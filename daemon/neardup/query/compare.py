@@ -67,7 +67,7 @@ async def compare(comparer: Comparer, first: str, second: str) -> Evidence:
 def read_common(db: sqlite3.Connection, *pair: LoadedStory | UnreadableStory) -> PassageHashes:
     """The hashes of common passages in the language of two stories, ascending; none if the ledger has neither story."""
     language = find_language(*pair)
-    return NO_HASHES if language is None else passages.common_of_language(db, language)
+    return NO_HASHES if language is None else passages.read_common(db, language)
 
 
 async def load_pair(comparer: Comparer, first: str, second: str) -> list[LoadedStory | UnreadableStory]:
@@ -104,9 +104,9 @@ def _read_rows(ledger: Path, ids: Mapping[int, str]) -> dict[int, dict[str, Any]
         known = describe_stories(db, ids)
         for story_id, argument in ids.items():
             if story_id not in known:
-                if parse_name(argument) is not None and not marks.of_stories(db, [story_id]):
+                if parse_name(argument) is not None and not marks.read_marks(db, [story_id]):
                     raise Misuse(f"{argument} is neither a file nor a story in the ledger")
-                raise marks.without_fingerprint(db, story_id, argument)
+                raise marks.explain_no_fingerprint(db, story_id, argument)
     return known
 
 

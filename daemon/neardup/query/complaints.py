@@ -23,7 +23,7 @@ from neardup.pages.results import explain
 from neardup.query.check import Checker, Examined, Submission
 from neardup.query.compare import describe_stories, load_story, read_common
 from neardup.query.evidence import Evidence, LoadedStory, choose_thresholds, find_evidence
-from neardup.records import LONGEST_PERSON, LONGEST_STATEMENT, Assessment, Language, Signals, rfc3339, shown_id
+from neardup.records import LONGEST_PERSON, LONGEST_STATEMENT, Assessment, Language, Signals, format_time, show_id
 
 CHECK_SECONDS = 30.0
 SHOWN_MATCHES, SHOWN_PASSAGES, PASSAGE_CHARACTERS = 10, 5, 400
@@ -199,14 +199,14 @@ def _make_facts(detection: Detection, story: LoadedStory, compared: int) -> dict
     limits = detection.of(Language(story.known["language"]))
     names = ("hamming", "jaccard", "containment", "passage_words", "rare_share")
     return {
-        "made_at": rfc3339(now_ms()),
+        "made_at": format_time(now_ms()),
         "compared": compared,
         "thresholds": {name: getattr(limits, name) for name in names},
     }
 
 
 def _describe_pair(found: Evidence, original: LoadedStory) -> dict[str, Any]:
-    shown = shown_id(original.known["id"], original.known["name"]) if original.known else None
+    shown = show_id(original.known["id"], original.known["name"]) if original.known else None
     row = {
         "story_id": shown,
         "title": original.known.get("title"),
@@ -250,7 +250,7 @@ async def _compare_with_all(parts: Complaints, story: LoadedStory, deadline: flo
     )
     async with parts.open_checker() as checker:
         examined = await checker.examine(submission, deadline=deadline)
-    result, stored = examined.result, await parts.read(languages.stories_by_language)
+    result, stored = examined.result, await parts.read(languages.count_by_language)
     matches = [{name: getattr(match, name) for name in MEMBERS} for match in result.matches[:SHOWN_MATCHES]]
     return {
         "compared_with": "all",
@@ -278,7 +278,7 @@ async def _find_nearest(parts: Complaints, examined: Examined) -> dict[str, Any]
     known = (await parts.read(describe_stories, [story_id])).get(story_id)
     signals: Signals = best.signals
     return {
-        "story_id": story_id if known is None else shown_id(story_id, known["name"]),
+        "story_id": story_id if known is None else show_id(story_id, known["name"]),
         "title": known and known["title"],
         "kind": None,
         "similarity": similarity,

@@ -20,7 +20,7 @@ from neardup.core.verify.spans import count_words, measure_share, measure_simila
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS
 from neardup.core.verify.tiers import Thresholds as Limits
-from neardup.records import Kind, Language, ShownId, Spans, rfc3339, shown_id
+from neardup.records import Kind, Language, ShownId, Spans, format_time, show_id
 
 CONTEXT_WORDS = 8
 WordSpans = tuple[tuple[int, int], ...]
@@ -68,15 +68,15 @@ def make_facts(story: LoadedStory | UnreadableStory) -> StoryFacts:
     known = story.known
     ledger_hash = known.get("text_hash")
     return StoryFacts(
-        story_id=shown_id(known["id"], known.get("name")) if "id" in known else None,
+        story_id=show_id(known["id"], known.get("name")) if "id" in known else None,
         file=story.file if isinstance(story, LoadedStory) else None,
         language=known.get("language"),
         title=known.get("title"),
         path=known.get("path"),
         author_id=known.get("author_id"),
-        published_at=rfc3339(known.get("published_at")),
-        updated_at=rfc3339(known.get("updated_at")),
-        known_since=rfc3339(known.get("known_since")),
+        published_at=format_time(known.get("published_at")),
+        updated_at=format_time(known.get("updated_at")),
+        known_since=format_time(known.get("known_since")),
         catalogue=known.get("catalogue"),
         licence=known.get("licence"),
         words=len(story.text.word_hashes) if isinstance(story, LoadedStory) else known.get("words"),

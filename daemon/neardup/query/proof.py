@@ -27,8 +27,8 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal, Misuse, needs_extra
 from neardup.ledger import first_seen, read, runs, snapshot, translate_errors
-from neardup.ledger.first_seen import TreeHead, entry_bytes
-from neardup.records import rfc3339
+from neardup.ledger.first_seen import TreeHead, encode_entry
+from neardup.records import format_time
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -80,7 +80,7 @@ def make_key(path: Path | None) -> str:
     if path is None:
         raise Misuse(NO_KEY)
     key = Ed25519PrivateKey.generate()
-    public = _public_text(key)
+    public = _encode_public_key(key)
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(base64.b64encode(key.private_bytes_raw()) + b"\n")
@@ -96,16 +96,16 @@ def prove(config: Config, story_id: int) -> Proof | None:
     """The proof of every text that a story had; None if the log has no entry of it.  Raises Misuse without a key."""
     key = _read_key(config.ledger.proof_key)
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
-        entries = first_seen.entries_of(db, story_id)
+        entries = first_seen.list_entries(db, story_id)
         if not entries:
             return None
-        subtree_hash, head = first_seen.subtree_hash(db), first_seen.head(db)
+        subtree_hash, head = first_seen.make_subtree_hash(db), first_seen.compute_head(db)
         paths = [find_inclusion_path(entry.position, head.size, subtree_hash) for entry in entries]
         proved = [
             ProvedEntry(entry.position, entry.seen_at, entry.text_sha256.hex(), [step.hex() for step in path])
             for entry, path in zip(entries, paths, strict=True)
         ]
-        signed = _sign(_origin(runs.get(db, "ledger_id")), head, key)
+        signed = _sign(_format_origin(runs.get(db, "ledger_id")), head, key)
     extract = config.extract
     return Proof(head=signed, story=str(story_id), entries=proved, body=extract.body, strip=list(extract.strip))
 
@@ -117,7 +117,7 @@ def prove_head(config: Config, since: str | None) -> Proof:
     """
     key = _read_key(config.ledger.proof_key)
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
-        head, origin = first_seen.head(db), _origin(runs.get(db, "ledger_id"))
+        head, origin = first_seen.compute_head(db), _format_origin(runs.get(db, "ledger_id"))
         signed = _sign(origin, head, key)
         if since is None:
             return Proof(head=signed)
@@ -126,9 +126,9 @@ def prove_head(config: Config, since: str | None) -> Proof:
             raise Fatal(
                 f"the log has {head.size:,} entries and had {former.size:,}: the ledger was restored from a copy"
             )
-        if first_seen.head(db, former.size) != former:
+        if first_seen.compute_head(db, former.size) != former:
             raise Fatal(f"the first {former.size:,} entries of the log are others than before: it was rewritten")
-        path = find_consistency_path(former.size, head.size, first_seen.subtree_hash(db)) if former.size else []
+        path = find_consistency_path(former.size, head.size, first_seen.make_subtree_hash(db)) if former.size else []
     return Proof(head=signed, since=since, consistency=[step.hex() for step in path])
 
 
@@ -158,9 +158,9 @@ def verify(proof: Proof, public_key: str, page: bytes | None = None) -> Verified
     if proof.entries and not proof.story:
         raise Fatal("the proof names no story")
     for entry in proof.entries:
-        leaf = hash_leaf(entry_bytes(int(proof.story), entry.seen_at, bytes.fromhex(entry.text_sha256)))
+        leaf = hash_leaf(encode_entry(int(proof.story), entry.seen_at, bytes.fromhex(entry.text_sha256)))
         if not is_included(leaf, entry.position, head.size, list(map(bytes.fromhex, entry.path)), head.root):
-            raise Fatal(f"the entry of {rfc3339(entry.seen_at)} is not in the log that this head signs")
+            raise Fatal(f"the entry of {format_time(entry.seen_at)} is not in the log that this head signs")
     if proof.since:
         former = _open_head(proof.since, key, _name_origin(proof.head))
         path = list(map(bytes.fromhex, proof.consistency))
@@ -183,7 +183,7 @@ def _make_entry(page: bytes, proof: Proof) -> ProvedEntry:
 
 def _sign(origin: str, head: TreeHead, key: "Ed25519PrivateKey") -> str:
     body = f"{origin}\n{head.size}\n{base64.b64encode(head.root).decode()}\n"
-    signature = base64.b64encode(_key_hash(key.public_key()) + key.sign(body.encode())).decode()
+    signature = base64.b64encode(_hash_key(key.public_key()) + key.sign(body.encode())).decode()
     return f"{body}\n{DASH} {SIGNER} {signature}\n"
 
 
@@ -200,7 +200,7 @@ def _open_head(note: str, key: "Ed25519PublicKey", origin: str | None) -> TreeHe
     for line in signatures.splitlines():
         dash, signer, signature = (*line.split(" "), "", "", "")[:3]
         with_hash = _decode(signature)
-        if (dash, signer) == (DASH, SIGNER) and with_hash[:KEY_HASH_BYTES] == _key_hash(key):
+        if (dash, signer) == (DASH, SIGNER) and with_hash[:KEY_HASH_BYTES] == _hash_key(key):
             try:
                 key.verify(with_hash[KEY_HASH_BYTES:], f"{body}\n".encode())
             except InvalidSignature:
@@ -215,7 +215,7 @@ def _name_origin(note: str) -> str:
     return note.partition("\n")[0]
 
 
-def _origin(ledger_id: str | None) -> str:
+def _format_origin(ledger_id: str | None) -> str:
     return f"{SIGNER}/{ledger_id}"
 
 
@@ -244,17 +244,17 @@ def _parse_public(text: str) -> "Ed25519PublicKey":
     if raw[:1] != ED25519 or len(raw) != 1 + KEY_BYTES:
         raise Misuse(f"--key: {text.strip()[:80]!r} is no public key that `neardup proof --new-key` printed")
     key = Ed25519PublicKey.from_public_bytes(raw[1:])
-    if name != SIGNER or digits != _key_hash(key).hex():
+    if name != SIGNER or digits != _hash_key(key).hex():
         raise Misuse("--key: the public key is damaged")
     return key
 
 
-def _public_text(key: "Ed25519PrivateKey") -> str:
+def _encode_public_key(key: "Ed25519PrivateKey") -> str:
     public = key.public_key()
-    return f"{SIGNER}+{_key_hash(public).hex()}+{base64.b64encode(ED25519 + public.public_bytes_raw()).decode()}"
+    return f"{SIGNER}+{_hash_key(public).hex()}+{base64.b64encode(ED25519 + public.public_bytes_raw()).decode()}"
 
 
-def _key_hash(key: "Ed25519PublicKey") -> bytes:
+def _hash_key(key: "Ed25519PublicKey") -> bytes:
     return sha256(f"{SIGNER}\n".encode() + ED25519 + key.public_bytes_raw()).digest()[:KEY_HASH_BYTES]
 
 

@@ -52,7 +52,7 @@ class PassageSearch:
         hashes = find_distinct(keep_sampled(hash_grams(hash_words(words).hashes)))
         await self._passages.catch_up()
         numbers = await self._passages.ask(lambda: self._passages.index.holders(hashes, self._most_holders))
-        return sorted((await self._ledger.do(versions.ids_of, numbers.tolist())).values())
+        return sorted((await self._ledger.do(versions.read_ids, numbers.tolist())).values())
 
 
 def measure_share_held(sentence: Sequence[bytes], story: Hashes) -> float:
@@ -77,7 +77,7 @@ class TitleSearch:
         """Add the titles that the index lacks, until a time of `time.monotonic`; returns how many numbers it lacks."""
         while True:
             since = await asyncio.to_thread(self._index.position)
-            last = Position(*await self._ledger(versions.title_position))
+            last = Position(*await self._ledger(versions.read_title_position))
             if since.number > last.number or since.retitled > last.retitled:  # the ledger is an older copy
                 await asyncio.to_thread(self._index.clear)
                 since = BEGINNING
@@ -108,7 +108,7 @@ class TitleSearch:
         below = 2**63 - 1
         while True:
             numbers = await asyncio.to_thread(self._index.numbers, words, below, NUMBERS_AT_ONCE)
-            rows = await self._ledger(versions.titles_of, numbers)
+            rows = await self._ledger(versions.read_titles, numbers)
             found += [story_id for _, story_id, title in rows if title and set(words) <= set(tokenize(title))]
             if len(found) >= limit or len(numbers) < NUMBERS_AT_ONCE or time.monotonic() >= until:
                 return found[:limit]
@@ -135,7 +135,7 @@ class TextSearch:
         """Add the texts that the index lacks, until a time of `time.monotonic`; returns how many numbers it lacks."""
         while True:
             since = await asyncio.to_thread(self._index.position)
-            last, _ = await self._ledger(versions.title_position)
+            last, _ = await self._ledger(versions.read_title_position)
             if since.number > last:  # the ledger is an older copy
                 await asyncio.to_thread(self._index.clear)
                 since = BEGINNING
@@ -143,7 +143,7 @@ class TextSearch:
             lacks: int = last - first
             if not lacks or time.monotonic() >= until:
                 return lacks
-            rows = await self._ledger(versions.numbers_after, first, TEXTS_AT_ONCE)
+            rows = await self._ledger(versions.list_numbers_after, first, TEXTS_AT_ONCE)
             known = await self._ledger(describe_stories, [row.story_id for row in rows])
             texts = await asyncio.gather(*map(self._read_text, known.values()))
             words = {text.known["id"]: text.text.words for text in texts if isinstance(text, LoadedStory)}
@@ -161,7 +161,7 @@ class TextSearch:
         if lacks:
             self.is_wanted.set()
         numbers = await asyncio.to_thread(self._index.numbers, sorted(set(words)), 2**63 - 1, NUMBERS_AT_ONCE)
-        return list((await self._ledger(versions.ids_of, numbers)).values()), lacks
+        return list((await self._ledger(versions.read_ids, numbers)).values()), lacks
 
 
 def open_words(ledger: Path, file: Path) -> WordIndex:
@@ -173,9 +173,9 @@ def open_words(ledger: Path, file: Path) -> WordIndex:
 
 
 def _read_next_rows(db: sqlite3.Connection, since: Position) -> tuple[list[tuple[int, str]], Position, Position]:
-    rows = versions.titles_after(db, since.number, ROWS_AT_ONCE)
-    changed = versions.titles_changed_after(db, since.retitled, ROWS_AT_ONCE)
-    number, retitled = versions.title_position(db)
+    rows = versions.list_titles_after(db, since.number, ROWS_AT_ONCE)
+    changed = versions.list_titles_changed_after(db, since.retitled, ROWS_AT_ONCE)
+    number, retitled = versions.read_title_position(db)
     until = Position(
         rows[-1][0] if len(rows) == ROWS_AT_ONCE else number,
         changed[-1][0] if len(changed) == ROWS_AT_ONCE else retitled,

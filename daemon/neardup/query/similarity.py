@@ -8,13 +8,13 @@ from typing import Any
 
 from neardup.core.text.normalize import Located
 from neardup.ledger import read, serials, similarities, snapshot, translate_errors
-from neardup.ledger.marks import of_stories, without_fingerprint
+from neardup.ledger.marks import explain_no_fingerprint, read_marks
 from neardup.ledger.serials import SerialMatch
 from neardup.ledger.similarities import Similarity, Source
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.query.compare import describe_stories, load_story
 from neardup.query.evidence import LoadedStory, UnreadableStory
-from neardup.records import Kind, Language, Marks, ShownId, rfc3339
+from neardup.records import Kind, Language, Marks, ShownId, format_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ async def compute_similarity(ledger: Path, open_pool: OpenReaderPool, story_id: 
     Raises Fatal, which names the story by `argument`, if it has no fingerprint; Transient if the store does not answer.
     """
     with closing(read(ledger)) as db, translate_errors(ledger), snapshot(db):
-        found = similarities.of_story(db, story_id)
+        found = similarities.read_similarity(db, story_id)
         known = describe_stories(db, [story_id]).get(story_id)
-        marks = of_stories(db, [story_id]).get(story_id, ())
+        marks = read_marks(db, [story_id]).get(story_id, ())
         if found is None or known is None:
-            raise without_fingerprint(db, story_id, argument)
+            raise explain_no_fingerprint(db, story_id, argument)
         of_serials = serials.list_matches_of_story(db, story_id)
     if not found.copied_words:
         return _report(found, marks, of_serials, None, None)
@@ -114,7 +114,7 @@ def _report(
         title=found.title,
         path=found.path,
         author_id=found.author_id,
-        published_at=rfc3339(found.published_at),
+        published_at=format_time(found.published_at),
         words=found.words,
         copied_words=found.copied_words,
         similarity=found.similarity,
@@ -132,7 +132,7 @@ def _make_source(source: Source, text: Located | None) -> SourceReport:
         title=source.title,
         path=source.path,
         author_id=source.author_id,
-        published_at=rfc3339(source.published_at),
+        published_at=format_time(source.published_at),
         catalogue=source.catalogue,
         licence=source.licence,
         kind=source.kind,

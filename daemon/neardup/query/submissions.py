@@ -126,7 +126,7 @@ class Submissions:
         verifier = Verifier(self._ledger, self._detection, algorithm(), self._texts, lambda *_: None)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await verifier.verify(await self._ledger.do(candidates.pending_of, [story_id]))
+                await verifier.verify(await self._ledger.do(candidates.list_pending_of_stories, [story_id]))
 
     async def put_draft(self, draft: Draft) -> None:
         """Store a draft.  Raises as `ledger.drafts.put_draft`."""

@@ -172,7 +172,7 @@ class PairVerifier:
         copies, left = list[Copy](), iter(pairs)
         while some := list(islice(left, PAIRS_AT_A_TIME)):
             compared = [
-                ComparedPair(Candidate(_make_side(1, a), _make_side(2, b)), self._text_of(a), self._text_of(b))
+                ComparedPair(Candidate(_make_side(1, a), _make_side(2, b)), self._get_text(a), self._get_text(b))
                 for a, b in some
             ]
             assessed = assess_all(compared, lambda _: DETECTION, lambda _: common)
@@ -181,7 +181,7 @@ class PairVerifier:
                     copies.append(self._copy(a, b, found.kind, found))
         return copies
 
-    def _text_of(self, keyed: KeyedText) -> Text:
+    def _get_text(self, keyed: KeyedText) -> Text:
         return self._text(keyed.text.written)
 
     def _copy(self, a: KeyedText, b: KeyedText, kind: Kind, found: Assessment) -> Copy:
@@ -197,8 +197,8 @@ class PairVerifier:
             containment_b=signals.containment_b or 0.0,
             hamming=signals.hamming,
             copied_words=int(signals.extra[COPIED_WORDS]),
-            spans_a=convert_spans(self._text_of(a), found.spans_a),
-            spans_b=convert_spans(self._text_of(b), found.spans_b),
+            spans_a=convert_spans(self._get_text(a), found.spans_a),
+            spans_b=convert_spans(self._get_text(b), found.spans_b),
         )
 
 

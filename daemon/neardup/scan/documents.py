@@ -151,14 +151,14 @@ class Verifier:
     def verify(self, pairs: Sequence[Pair]) -> list[tuple[Pair, Assessment]]:
         """The pairs of places that are copies or near misses."""
         found, common_of = list[tuple[Pair, Assessment]](), lambda language: self._common.get(language, NO_HASHES)
-        for some in self._fitting(pairs):
+        for some in self._divide_pairs(pairs):
             assessed = assess_all([compared for _, compared in some], self._detection.of, common_of)
             for (pair, _), assessment in zip(some, assessed, strict=True):
                 if assessment is not None:
                     found.append((pair, assessment))
         return found
 
-    def _fitting(self, pairs: Sequence[Pair]) -> Iterator[list[tuple[Pair, ComparedPair]]]:
+    def _divide_pairs(self, pairs: Sequence[Pair]) -> Iterator[list[tuple[Pair, ComparedPair]]]:
         """The pairs with their texts, as many at a time as have HELD_BYTES of texts, at least one."""
         some, size, held = list[tuple[Pair, ComparedPair]](), 0, dict[int, Text]()
         for pair in pairs:
@@ -171,12 +171,12 @@ class Verifier:
                 continue
             for place in pair:
                 if place not in held:
-                    held[place] = self._text(place)
+                    held[place] = self._load_text(place)
                     size += held[place].nbytes
             some.append((pair, ComparedPair(sides, *(held[place] for place in pair))))
         yield some
 
-    def _text(self, place: int) -> Text:
+    def _load_text(self, place: int) -> Text:
         if (text := self._cache.get(place)) is None:
             kept = self._kept[place]
             text = Text(self._scratches[kept.file].load(kept)).keep_compared()

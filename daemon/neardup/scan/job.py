@@ -88,11 +88,11 @@ def scan_processes(config: Config) -> Iterator[Processes]:
         scratches = [stack.enter_context(closing(Scratch())) for _ in range(PROCESSES + 1)]
         reader, verifier = Reader(content, extraction, scratches[-1], PROCESSES), Verifier(config.detection, scratches)
 
-        def operations(number: int) -> Operations:
+        def make_operations(number: int) -> Operations:
             read = Reader(content, extraction, scratches[number], number).read_all
             return {READ: read, BEGIN: verifier.begin, VERIFY: verifier.verify}
 
-        yield Processes(stack.enter_context(fork_workers(operations)), reader, verifier)
+        yield Processes(stack.enter_context(fork_workers(make_operations)), reader, verifier)
 
 
 async def scan_documents(
@@ -192,9 +192,9 @@ class Scan:
 
     async def _read_listed(self, run_id: int, listed: Listed) -> None:
         results, refused = list[tuple[Story, PageResult]](), list[DeadLettered]()
-        async for read in self._in_order(self._read(some) async for some in _cut_batches(listed)):
+        async for read in self._yield_in_order(self._read(some) async for some in _cut_batches(listed)):
             for document, found in read:
-                match self._result_of(document, found):
+                match self._make_result(document, found):
                     case DeadLettered() as outcome:
                         refused.append(outcome)
                     case result:
@@ -204,7 +204,7 @@ class Scan:
                 results, refused = [], []
         await self._write(run_id, results, refused)
 
-    async def _in_order(self, tasks: AsyncIterator[Coroutine[Any, Any, Result]]) -> AsyncIterator[Result]:
+    async def _yield_in_order(self, tasks: AsyncIterator[Coroutine[Any, Any, Result]]) -> AsyncIterator[Result]:
         """The results of tasks in their order, of which enough run at a time to occupy all processes."""
         running = deque[asyncio.Task[Result]]()
         try:
@@ -241,7 +241,7 @@ class Scan:
         utf8 = None if text is None else text.encode()
         return await asyncio.to_thread(self._processes.reader.keep, document, result, utf8)
 
-    def _result_of(
+    def _make_result(
         self, document: Document | BadDocument, read: ReadDocument | None
     ) -> tuple[Story, PageResult] | DeadLettered:
         """What the next document was read as; it is compared if it can be."""
@@ -284,7 +284,7 @@ class Scan:
         pairs = nominated.pairs
         self._enter("verifying", len(pairs))
         rows = list[tuple[Candidate, Assessment, bool]]()
-        async for verified, found in self._in_order(self._verify(some) async for some in _cut_chunks(pairs)):
+        async for verified, found in self._yield_in_order(self._verify(some) async for some in _cut_chunks(pairs)):
             rows += (
                 (Candidate(sides[left], sides[right]), assessment, (left, right) in nominated.by_passages)
                 for (left, right), assessment in found

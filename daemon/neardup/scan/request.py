@@ -138,7 +138,7 @@ def create_ledger(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         if keep.exists() and not _is_abandoned(keep):
             raise Misuse(f"--keep: {keep} exists already: name a new file, or remove it")
-        for path in (keep, files.log_file(keep), keep.with_name(f"{keep.name}-shm")):
+        for path in (keep, files.name_log_file(keep), keep.with_name(f"{keep.name}-shm")):
             path.unlink(missing_ok=True)
         yield keep
         return
@@ -148,16 +148,16 @@ def create_ledger(keep: Path | None) -> Iterator[Path]:
 
 def _is_abandoned(ledger: Path) -> bool:
     """Whether nothing but scans has begun to fill a ledger, none of which ended, and no command is filling it now."""
-    if lock.holder(ledger) is not None:
+    if lock.read_holder(ledger) is not None:
         return False
     if not ledger.stat().st_size:
         return ledger.is_file()
     with suppress(NeardupError), closing(read(ledger)) as db:
-        return all(run["command"] == "scan" and run["status"] != "done" for run in runs.latest(db, MOST_RUNS))
+        return all(run["command"] == "scan" and run["status"] != "done" for run in runs.list_latest(db, MOST_RUNS))
     return False
 
 
-def config_of(ledger: Path, url: str, strip: tuple[str, ...] = ()) -> Config:
+def make_config(ledger: Path, url: str, strip: tuple[str, ...] = ()) -> Config:
     """The configuration of a scan, by which the commands on flags work on its ledger.
 
     `strip` selects what is left out of the pages.

@@ -10,7 +10,7 @@ from neardup.ledger import (
     now_ms,
     snapshot,
 )
-from neardup.records import rfc3339
+from neardup.records import format_time
 from neardup.serve.rights_messages import (
     AuthorCopies,
     AuthorCopy,
@@ -34,7 +34,7 @@ async def make_author_token(parts: ServiceParts, author_id: str, _: Deadline) ->
     if parts.author_tokens is None:
         raise Refused(NO_AUTHOR_KEY, "name a key as serve.author_key")
     token, expires_at = parts.author_tokens.make(author_id, now_ms())
-    return AuthorToken(author_id=author_id, token=token, expires_at=rfc3339(expires_at))
+    return AuthorToken(author_id=author_id, token=token, expires_at=format_time(expires_at))
 
 
 async def author_copies_of(parts: ServiceParts, author_id: str, query: CopiesQuery, _: Deadline) -> AuthorCopies:
@@ -81,10 +81,10 @@ def _author_copy(parts: ServiceParts, copy: author_copies.AuthorCopy) -> AuthorC
         story_id=copy.other,
         title=copy.title,
         link=parts.config.content.link_to(copy.language, copy.other),
-        published_at=rfc3339(copy.published_at),
+        published_at=format_time(copy.published_at),
         kind=copy.kind,
         similarity=copy.similarity,
         status=copy.status,
-        flagged_at=rfc3339(copy.flagged_at),
+        flagged_at=format_time(copy.flagged_at),
         is_later=copy.is_later,
     )

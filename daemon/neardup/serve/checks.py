@@ -21,7 +21,7 @@ from neardup.query.check import CheckResult, Submission
 from neardup.query.check import Match as FoundMatch
 from neardup.query.compare import read_common
 from neardup.query.evidence import LoadedStory, choose_thresholds, find_evidence
-from neardup.records import Limit, Mark, MarkReason, Skip, rfc3339, shown_id
+from neardup.records import Limit, Mark, MarkReason, Skip, format_time, show_id
 from neardup.serve.messages import (
     BatchAnswer,
     BatchRequest,
@@ -184,7 +184,7 @@ def _match_of(match: FoundMatch) -> Match:
         title=match.title,
         author_id=match.author_id,
         path=match.path,
-        published_at=rfc3339(match.published_at),
+        published_at=format_time(match.published_at),
         catalogue=match.catalogue,
         kind=match.kind,
         similarity=match.similarity,
@@ -245,13 +245,13 @@ async def draft_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Draft
     """GET /v1/drafts/{id}.  Raises Refused if there is none."""
     draft = await _find_draft(parts, story_id)
     return Draft(
-        story_id=shown_id(draft.story_id, draft.name),
+        story_id=show_id(draft.story_id, draft.name),
         language=draft.language,
         title=draft.title,
         author_id=draft.author_id,
         words=draft.words,
-        saved_at=rfc3339(draft.saved_at),
-        expires_at=rfc3339(draft.expires_at),
+        saved_at=format_time(draft.saved_at),
+        expires_at=format_time(draft.expires_at),
     )
 
 

@@ -145,19 +145,19 @@ class AsyncClient(Transport):
     ) -> CheckAnswer:
         """Check a story and store it; one that was forgotten only with `restore`."""
         body = encode_body(messages.PutRequest, {"path": path, "restore": restore, **story})
-        return await self._send("PUT", _path_of(story_id), body, CheckAnswer)
+        return await self._send("PUT", _make_path(story_id), body, CheckAnswer)
 
     async def story(self, story_id: int | str) -> Stored:
         """A story on record."""
-        return await self._send("GET", _path_of(story_id), None, Stored)
+        return await self._send("GET", _make_path(story_id), None, Stored)
 
     async def matches(self, story_id: int | str) -> MatchesAnswer:
         """The flagged pairs of a story on record."""
-        return await self._send("GET", f"{_path_of(story_id)}/matches", None, MatchesAnswer)
+        return await self._send("GET", f"{_make_path(story_id)}/matches", None, MatchesAnswer)
 
     async def proof(self, story_id: int | str) -> ProofAnswer:
         """Since when the texts of a story are known."""
-        return await self._send("GET", f"{_path_of(story_id)}/proof", None, ProofAnswer)
+        return await self._send("GET", f"{_make_path(story_id)}/proof", None, ProofAnswer)
 
     async def compare(self, a: Side, b: Side) -> CompareAnswer:
         """Compare two stories."""
@@ -165,24 +165,24 @@ class AsyncClient(Transport):
 
     async def forget(self, story_id: int | str) -> Forgotten:
         """Forget a story."""
-        return await self._send("DELETE", _path_of(story_id), None, Forgotten)
+        return await self._send("DELETE", _make_path(story_id), None, Forgotten)
 
     async def put_draft(self, story_id: int | str, **draft: Unpack[DraftText]) -> CheckAnswer:
         """Store a draft, in place of the former one, and check it; what its author wrote before is no match."""
         body = encode_body(messages.DraftRequest, draft)
-        return await self._send("PUT", _path_of(story_id, "drafts"), body, CheckAnswer)
+        return await self._send("PUT", _make_path(story_id, "drafts"), body, CheckAnswer)
 
     async def draft(self, story_id: int | str) -> Draft:
         """When a draft was saved, and when it expires."""
-        return await self._send("GET", _path_of(story_id, "drafts"), None, Draft)
+        return await self._send("GET", _make_path(story_id, "drafts"), None, Draft)
 
     async def check_draft(self, story_id: int | str) -> CheckAnswer:
         """Check a draft again, as it was saved last."""
-        return await self._send("POST", f"{_path_of(story_id, 'drafts')}/check", None, CheckAnswer)
+        return await self._send("POST", f"{_make_path(story_id, 'drafts')}/check", None, CheckAnswer)
 
     async def discard_draft(self, story_id: int | str) -> DiscardedDraft:
         """Discard a draft."""
-        return await self._send("DELETE", _path_of(story_id, "drafts"), None, DiscardedDraft)
+        return await self._send("DELETE", _make_path(story_id, "drafts"), None, DiscardedDraft)
 
     async def complain(self, **complaint: Unpack[ComplaintText]) -> Complaint:
         """Complain of a story.  Sent twice, the second is refused with the number of the first."""
@@ -226,14 +226,14 @@ class AsyncClient(Transport):
 
     async def author_token(self, author_id: int | str) -> AuthorToken:
         """Make a token by which an author reads the copies of the own stories."""
-        return await self._send("POST", f"{_author_path(author_id)}/token", None, AuthorToken)
+        return await self._send("POST", f"{_make_author_path(author_id)}/token", None, AuthorToken)
 
     async def author_copies(
         self, author_id: int | str, *, since: str | None = None, before: int | None = None, limit: int = 50
     ) -> AuthorCopies:
         """The stories by others that hold text of an author's stories, the latest flag first."""
         query = encode_query(rights_messages.CopiesQuery, {"since": since, "before": before, "limit": limit})
-        return await self._send("GET", f"{_author_path(author_id)}/copies?{query}", None, AuthorCopies)
+        return await self._send("GET", f"{_make_author_path(author_id)}/copies?{query}", None, AuthorCopies)
 
     async def new_copies(self, *, since: str, after: str | None = None, limit: int = 100) -> Digest:
         """The new copies since a time (RFC 3339), by the author whose text they hold."""
@@ -241,7 +241,7 @@ class AsyncClient(Transport):
         return await self._send("GET", f"/v1/authors/copies?{query}", None, Digest)
 
 
-def _path_of(story_id: int | str, collection: str = "stories") -> str:
+def _make_path(story_id: int | str, collection: str = "stories") -> str:
     try:
         listed = LISTED_ID.validate_python(story_id)
     except ValidationError as error:
@@ -249,7 +249,7 @@ def _path_of(story_id: int | str, collection: str = "stories") -> str:
     return f"/v1/{collection}/{quote(str(listed), safe='', errors='replace')}"
 
 
-def _author_path(author_id: int | str) -> str:
+def _make_author_path(author_id: int | str) -> str:
     try:
         listed = AUTHOR_ID.validate_python(author_id)
     except ValidationError as error:

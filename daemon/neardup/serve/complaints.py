@@ -4,7 +4,7 @@ from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused
 from neardup.ledger import complaints
 from neardup.ledger.complaints import Closed, Complaint
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, Why, receive
-from neardup.records import rfc3339
+from neardup.records import format_time
 from neardup.serve import rights_messages
 from neardup.serve.messages import story_id_of
 from neardup.serve.rights_messages import (
@@ -97,10 +97,10 @@ def _complaint(found: Complaint) -> rights_messages.Complaint:
         original_id=found.original_shown,
         has_original_text=found.has_text,
         statement=found.statement,
-        received_at=rfc3339(found.received_at),
-        due_at=rfc3339(found.due_at),
-        closed_at=rfc3339(found.closed_at),
+        received_at=format_time(found.received_at),
+        due_at=format_time(found.due_at),
+        closed_at=format_time(found.closed_at),
         outcome=found.outcome,
         evidence=found.evidence and ComplaintEvidence.model_validate(found.evidence),
-        log=[ComplaintStep(step=logged.step, at=rfc3339(logged.at), note=logged.note) for logged in found.log],
+        log=[ComplaintStep(step=logged.step, at=format_time(logged.at), note=logged.note) for logged in found.log],
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
-from neardup.records import ShownId, shown_id
+from neardup.records import ShownId, show_id
 from neardup.source.parse import LONGEST_NAME, MAX_ID, make_printable, parse_id, parse_name, parse_time
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class StoryId(NamedTuple):
     @property
     def shown(self) -> ShownId:
         """The id as a listing has it."""
-        return shown_id(self.number, self.name)
+        return show_id(self.number, self.name)
 
 
 def story_id_of(listed: ShownId) -> StoryId:

@@ -9,7 +9,7 @@ from neardup.ledger import (
     permissions,
 )
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
-from neardup.records import rfc3339
+from neardup.records import format_time
 from neardup.serve import rights_messages
 from neardup.serve.messages import story_id_of
 from neardup.serve.rights_messages import PermissionRequest, PermissionsAnswer, PermissionsQuery
@@ -76,5 +76,5 @@ async def _read_permission(parts: ServiceParts, number: int) -> rights_messages.
 
 
 def _permission(row: Mapping[str, Any]) -> rights_messages.Permission:
-    times = {name: rfc3339(row[name]) for name in ("since", "until", "entered_at", "revoked_at")}
+    times = {name: format_time(row[name]) for name in ("since", "until", "entered_at", "revoked_at")}
     return rights_messages.Permission.model_validate(dict(row) | times)

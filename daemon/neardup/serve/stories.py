@@ -14,11 +14,11 @@ from neardup.ledger import (
     snapshot,
     stories,
 )
-from neardup.ledger.flags import JOINING, Selection, earlier_of
+from neardup.ledger.flags import JOINING, Selection, find_earlier_story
 from neardup.query.compare import describe_stories, load_story
 from neardup.query.evidence import LoadedStory
 from neardup.query.proof import prove
-from neardup.records import Spans, rfc3339, shown_id
+from neardup.records import Spans, format_time, show_id
 from neardup.serve.messages import (
     Forgotten,
     MatchesAnswer,
@@ -52,7 +52,7 @@ async def story_on_record(parts: ServiceParts, story_id: StoryId) -> LoadedStory
 
 async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Stored:
     """GET /v1/stories/{id}.  Raises Refused if there is no such story."""
-    found = await parts.reader.do(similarities.of_story, story_id.number)
+    found = await parts.reader.do(similarities.read_similarity, story_id.number)
     if found is None:
         raise _refuse_unknown_story(story_id)
     return Stored(
@@ -61,7 +61,7 @@ async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Store
         title=found.title,
         author_id=found.author_id,
         path=found.path,
-        published_at=rfc3339(found.published_at),
+        published_at=format_time(found.published_at),
         words=found.words,
         copied_words=found.copied_words,
         similarity=found.similarity,
@@ -69,11 +69,11 @@ async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Store
         removed_matches=[
             RemovedMatch(
                 author_id=match["removed_author"],
-                removed_at=rfc3339(match["removed_at"]),
+                removed_at=format_time(match["removed_at"]),
                 kind=match["kind"],
                 similarity=match["similarity"],
             )
-            for match in await parts.reader.do(removed_texts.of_stories, [story_id.number])
+            for match in await parts.reader.do(removed_texts.read_of_stories, [story_id.number])
         ],
     )
 
@@ -111,7 +111,7 @@ def _matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: bool) ->
     with snapshot(db):
         if story_id.number not in stories.describe(db, [story_id.number]):
             raise _refuse_unknown_story(story_id)
-        copied = similarities.spans_of_flags(db, story_id.number)
+        copied = similarities.read_spans(db, story_id.number)
         rows = flags.select(db, Selection(statuses=JOINING, story=story_id.number, same_author=same_author))
         return [_recorded_match(dict(row), story_id.number, *copied[row["flag_id"]]) for row in rows]
 
@@ -121,13 +121,13 @@ def _recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, other: Sp
     is_later = row["story_id"] == story_id
     side = "matched" if is_later else "story"
     containments = row["containment"], row["matched_containment"]
-    earlier = earlier_of(row)
+    earlier = find_earlier_story(row)
     return RecordedMatch(
-        story_id=shown_id(row[f"{side}_id"], row[f"{side}_name"]),
+        story_id=show_id(row[f"{side}_id"], row[f"{side}_name"]),
         title=row[f"{side}_title"],
         author_id=row[f"{side}_author_id"],
         path=row[f"{side}_path"],
-        published_at=rfc3339(row[f"{side}_published_at"]),
+        published_at=format_time(row[f"{side}_published_at"]),
         catalogue=row["catalogue"] if is_later else None,
         kind=row["kind"],
         similarity=row["similarity"],

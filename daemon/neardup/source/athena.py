@@ -117,7 +117,7 @@ class Athena:
         if digest != self._digest(sql):
             return None, 0
         try:
-            reader = await self._result(execution_id)
+            reader = await self._await_result(execution_id)
         except (Gone, Fatal, QueryFailed) as error:
             log.warning(
                 "the earlier query's result is gone, starting a new query", execution_id=execution_id, why=str(error)
@@ -129,7 +129,7 @@ class Athena:
 
     async def _query(self, sql: str, parameters: list[str]) -> Reader:
         optional = {"ExecutionParameters": parameters} if parameters else {}
-        async with self._client() as athena:
+        async with self._make_client() as athena:
             with translate_errors():
                 started = await athena.start_query_execution(
                     QueryString=sql,
@@ -142,12 +142,12 @@ class Athena:
         self.name = f"{execution_id}:{self._digest(sql)}"
         log.info("Athena query started", execution_id=execution_id)
         await self._began(Checkpoint(self.name, 0))
-        return await self._result(execution_id)
+        return await self._await_result(execution_id)
 
-    async def _result(self, execution_id: str) -> Reader:
+    async def _await_result(self, execution_id: str) -> Reader:
         """Wait until a query has succeeded, then open its result."""
         pause = POLL_SECONDS
-        async with self._client() as athena:
+        async with self._make_client() as athena:
             while True:
                 with translate_errors():
                     execution = (await athena.get_query_execution(QueryExecutionId=execution_id))["QueryExecution"]
@@ -159,7 +159,7 @@ class Athena:
             await self._open_reader(execution["ResultConfiguration"]["OutputLocation"]), execution_id
         )
 
-    def _client(self) -> Any:
+    def _make_client(self) -> Any:
         return aioboto3.Session().client(
             "athena", region_name=self._region, config=AioConfig(http_session_cls=NoRedirects, retries=RETRIES)
         )

@@ -1,7 +1,7 @@
 """The pages of a folder as a listing: each file is a story, named by its path below the folder.
 
 Every run lists the whole folder, because no time of a file says that nothing else has changed: a page may come with an
-old date, or take another's name.  The ETag of a file, which `records.etag_of_file` makes, says whether it must be read.
+old date, or take another's name.  The ETag of a file, which `records.make_etag` makes, says whether it must be read.
 A page that was renamed is another story, and the old one is gone.  One that vanishes after it was listed is `missing`
 in that run, and gone in the next.
 """
@@ -20,7 +20,7 @@ from neardup.core.languages import Languages
 from neardup.core.text.decoding import NoStoryText, decode
 from neardup.core.text.scripts import ENGLISH, SURE, Guess, UnknownScript, guess_language
 from neardup.errors import Fatal, Misuse
-from neardup.records import BadRow, Checkpoint, Dead, Language, ListedRow, StoredVersion, Story, etag_of_file
+from neardup.records import BadRow, Checkpoint, Dead, Language, ListedRow, StoredVersion, Story, make_etag
 from neardup.source import make_blocks
 from neardup.source.documents import PAGE_ENDINGS, list_files_below
 from neardup.source.parse import ROW_KEY, check_path, parse_id
@@ -82,7 +82,7 @@ class Folder:
             await self.find()
         self.guessed.clear()
         self.unsure = 0
-        async for block in make_blocks(self._rows()):
+        async for block in make_blocks(self._list_rows()):
             yield block
 
     def log_guesses(self) -> None:
@@ -102,7 +102,7 @@ class Folder:
         paths = (os.path.relpath(file, self._root) for file in files)
         return [_check_path(path, position) for position, path in enumerate(paths, 1)]
 
-    async def _rows(self) -> AsyncIterator[ListedRow]:
+    async def _list_rows(self) -> AsyncIterator[ListedRow]:
         for start in range(0, len(self._found), BLOCK_ROWS):
             some = self._found[start : start + BLOCK_ROWS]
             known = await self._known([found.id for found in some if isinstance(found, _File)])
@@ -111,13 +111,13 @@ class Folder:
 
     def _list(self, some: Sequence[_File | BadRow], known: Mapping[int, StoredVersion], first: int) -> list[ListedRow]:
         return [
-            found if isinstance(found, BadRow) else self._story(found, known.get(found.id), position)
+            found if isinstance(found, BadRow) else self._make_story(found, known.get(found.id), position)
             for position, found in enumerate(some, first)
         ]
 
-    def _story(self, file: _File, known: StoredVersion | None, position: int) -> ListedRow:
+    def _make_story(self, file: _File, known: StoredVersion | None, position: int) -> ListedRow:
         language = (
-            self._language or find_folder_language(file.path, self._languages) or self._known_language(file, known)
+            self._language or find_folder_language(file.path, self._languages) or self._find_known_language(file, known)
         )
         if language is None:
             try:
@@ -129,12 +129,12 @@ class Folder:
             self.unsure += guess.confidence < SURE
         return Story(file.id, language, file.path, position=position, name=file.path)
 
-    def _known_language(self, file: _File, known: StoredVersion | None) -> Language | None:
+    def _find_known_language(self, file: _File, known: StoredVersion | None) -> Language | None:
         """The language on record of a story whose file is unchanged."""
         if known is None or known.path != file.path or known.language not in self._languages:
             return None
         try:
-            is_unchanged = etag_of_file((self._root / file.path).stat()) == known.etag
+            is_unchanged = make_etag((self._root / file.path).stat()) == known.etag
         except OSError:
             is_unchanged = True  # the reading of it says what is wrong
         return known.language if is_unchanged else None

@@ -71,31 +71,31 @@ def _parse_plain_stories(rows: PlainRows, languages: Languages) -> StoryColumns 
     """The stories that these rows describe; None unless each describes one, whose id is an integer."""
     nothing: list[str | None] = [None] * len(rows)
 
-    def texts(column: str) -> list[str | None]:
+    def clean_texts(column: str) -> list[str | None]:
         return [value.strip() or None for value in rows.values[column]] if column in rows.values else nothing
 
-    def times(column: str) -> list[int | None]:
-        return [None if value is None else parse_time(value) for value in texts(column)]
+    def convert_times(column: str) -> list[int | None]:
+        return [None if value is None else parse_time(value) for value in clean_texts(column)]
 
-    ids = [value or "" for value in texts("id")]
+    ids = [value or "" for value in clean_texts("id")]
     if not all(value.isascii() and value.isdigit() and len(value) < DIGITS_OF_MAX_ID for value in ids):
         return None
-    words = [word or "" for word in texts("language")]
+    words = [word or "" for word in clean_texts("language")]
     try:
         named = {word: languages.find(word) for word in set(words)}
         return StoryColumns(
             ids=list(map(int, ids)),
             languages=[named[word] for word in words],
-            paths=[path and check_path(path) for path in texts("path")],
-            author_ids=_make_all_printable(texts("author_id")),
-            titles=_make_all_printable(texts("title")),
-            published_at=times("published_at"),
-            updated_at=times("updated_at"),
+            paths=[path and check_path(path) for path in clean_texts("path")],
+            author_ids=_make_all_printable(clean_texts("author_id")),
+            titles=_make_all_printable(clean_texts("title")),
+            published_at=convert_times("published_at"),
+            updated_at=convert_times("updated_at"),
             positions=rows.positions,
             names=nothing,
             catalogues=nothing,
             licences=nothing,
-            series_ids=_make_all_printable(texts("series_id")),
+            series_ids=_make_all_printable(clean_texts("series_id")),
         )
     except (ValueError, OverflowError):
         return None

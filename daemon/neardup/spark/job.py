@@ -76,24 +76,24 @@ class Job:
     def run(self) -> None:
         """Do all stages.  Raises Misuse for a table that cannot be read; a stage that fails raises Spark's error."""
         read = self._read()
-        fingerprints = self._fingerprints(read)
-        self._stage("fingerprints", fingerprints.where("id >= 0"))  # without the works of the reference
-        pairs = self._stage("_work/candidates", self._pairs(fingerprints))
+        fingerprints = self._make_fingerprints(read)
+        self._write_stage("fingerprints", fingerprints.where("id >= 0"))  # without the works of the reference
+        pairs = self._write_stage("_work/candidates", self._find_pairs(fingerprints))
         texts = read.where(f"outcome = '{FINGERPRINTED}'")
         with _arrow_rows(self._spark, TEXT_ROWS):
-            works = None if self._config.reference is None else self._stage("_work/works", texts.where("id < 0"))
+            works = None if self._config.reference is None else self._write_stage("_work/works", texts.where("id < 0"))
             found = verify_pairs(
                 pairs, texts, works, common=self._common, config=self._config, flagged_at=self._started_at
             )
-            assessed = self._stage("_work/assessed", found).where("kind IS NOT NULL")
-        clustered = self._checkpoint(find_clusters(assessed, self._checkpoint), "_work/clustered")
+            assessed = self._write_stage("_work/assessed", found).where("kind IS NOT NULL")
+        clustered = self._write_checkpoint(find_clusters(assessed, self._write_checkpoint), "_work/clustered")
         named = texts.where("name IS NOT NULL").select("id", "name")
         show = partial(show_ids, named=None if named.isEmpty() else named)
-        self._stage("clusters", show(list_members(clustered, texts, self._keep), MEMBERS))
-        flags = self._stage("flags", show(_add_clusters(assessed, clustered).drop(*NAMES), WHOLE_PAIRS))
+        self._write_stage("clusters", show(list_members(clustered, texts, self._keep), MEMBERS))
+        flags = self._write_stage("flags", show(_add_clusters(assessed, clustered).drop(*NAMES), WHOLE_PAIRS))
         self._count(flags, "flagged", "kind")
-        self._stage("stories", show(find_copying_stories(assessed), STORIES))
-        self._stage("counts", reduce(lambda counts, more: counts.unionByName(more), self._counts).coalesce(1))
+        self._write_stage("stories", show(find_copying_stories(assessed), STORIES))
+        self._write_stage("counts", reduce(lambda counts, more: counts.unionByName(more), self._counts).coalesce(1))
         self._remove("_work")
 
     def _read(self) -> DataFrame:
@@ -102,17 +102,17 @@ class Job:
         tasks = max(1, spark.sparkContext.defaultParallelism)
         with _arrow_rows(spark, TEXT_ROWS):
             if table is None:
-                listed = self._stage("_work/listing", list_configured(spark, config))
+                listed = self._write_stage("_work/listing", list_configured(spark, config))
                 rows = listed.repartition(max(tasks, -(-listed.count() // STORIES_PER_TASK)))
             else:
                 rows = list_table(spark, config, table.name, table.columns, table.language)
             reading = Reading.of(config, tasks, with_bodies=table is not None)
-            read = self._stage("_work/read", rows.mapInArrow(make_reader(config, reading), READ))
+            read = self._write_stage("_work/read", rows.mapInArrow(make_reader(config, reading), READ))
         latest = _choose_latest(read)
         self._count(latest, f.col("outcome"), "reason")
         return latest
 
-    def _fingerprints(self, read: DataFrame) -> DataFrame:
+    def _make_fingerprints(self, read: DataFrame) -> DataFrame:
         """The columns that `export --fingerprints` writes."""
         version_of = f.create_map(
             *(f.lit(str(x)) for pair in list_versions(self._config.registry).items() for x in pair)
@@ -123,13 +123,13 @@ class Job:
             made = made.withColumn(name, time_of)
         return made.select(make_schema().names)
 
-    def _pairs(self, fingerprints: DataFrame) -> DataFrame:
+    def _find_pairs(self, fingerprints: DataFrame) -> DataFrame:
         """The candidates of both tiers, the best `max_matches` of each later story in either."""
         config = self._config
-        heavy = self._stage("_work/heavy", find_heavy_keys(fingerprints, config))
-        shared = self._stage("_work/shared", find_shared_hashes(fingerprints, config))
-        by_prints = self._stage("_work/prints", find_fingerprint_pairs(fingerprints, heavy, config))
-        by_passages = self._stage("_work/passages", find_passage_pairs(fingerprints, shared, config))
+        heavy = self._write_stage("_work/heavy", find_heavy_keys(fingerprints, config))
+        shared = self._write_stage("_work/shared", find_shared_hashes(fingerprints, config))
+        by_prints = self._write_stage("_work/prints", find_fingerprint_pairs(fingerprints, heavy, config))
+        by_passages = self._write_stage("_work/passages", find_passage_pairs(fingerprints, shared, config))
         self._common = collect_common_hashes(shared, config)
         tiers = [
             pairs.withColumn("by_passages", f.lit(by)).withColumn("tier", f.lit(tier))
@@ -167,15 +167,15 @@ class Job:
         )
         self._counts.append(frame.groupBy(*named).agg((f.count("*") if count is None else count).alias("count")))
 
-    def _stage(self, name: str, frame: DataFrame) -> DataFrame:
+    def _write_stage(self, name: str, frame: DataFrame) -> DataFrame:
         """Write a folder, and read it back."""
         began = time.monotonic()
-        written = self._checkpoint(frame, name)
+        written = self._write_checkpoint(frame, name)
         rows = written.count()
         self._show(f"{name.removeprefix('_work/')}: {rows:,} rows, {time.monotonic() - began:.1f} s")
         return written
 
-    def _checkpoint(self, frame: DataFrame, name: str) -> DataFrame:
+    def _write_checkpoint(self, frame: DataFrame, name: str) -> DataFrame:
         path = f"{self._output}/{name if '/' in name or not name.startswith('edges') else f'_work/{name}'}"
         frame.write.mode("overwrite").options(**WRITTEN).parquet(path)
         return self._spark.read.schema(frame.schema).parquet(path)

@@ -86,7 +86,7 @@ def _list_sources(config: Config) -> Iterator[ListedRow]:
     with asyncio.Runner() as runner:
         for source in sources:
             stories = list_rows(source)
-            while rows := runner.run(_next_rows(stories)):
+            while rows := runner.run(_read_next_rows(stories)):
                 yield from rows
 
 
@@ -94,7 +94,7 @@ async def _keep_no_checkpoint(_: Checkpoint) -> None:
     """A job that is started again lists everything again."""
 
 
-async def _next_rows(stories: AsyncIterator[ListedRow]) -> list[ListedRow]:
+async def _read_next_rows(stories: AsyncIterator[ListedRow]) -> list[ListedRow]:
     rows = list[ListedRow]()
     async for row in stories:
         rows.append(row)

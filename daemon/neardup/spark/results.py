@@ -19,9 +19,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from neardup.core.verify.clusters import Policy
-from neardup.ledger.similarities import row_of
-from neardup.moderation.export.formats import schema_of, type_times
-from neardup.moderation.export.tables import MEMBERS, STORIES, Table, story_row
+from neardup.ledger.similarities import make_row
+from neardup.moderation.export.formats import make_schema, type_times
+from neardup.moderation.export.tables import MEMBERS, STORIES, Table, convert_story_row
 from neardup.records import NO_SPANS, Spans
 from neardup.spark.session import Batches, convert_to_microseconds
 
@@ -36,7 +36,7 @@ Checkpoint = Callable[[DataFrame, str], DataFrame]  # writes a folder of this na
 def find_clusters(flags: DataFrame, checkpoint: Checkpoint) -> DataFrame:
     """Each story of a cluster with its cluster's first story, which names it, and its size.
 
-    The first is that of `core.verify.clusters.by_story`: works are before others, and undated stories come last.
+    The first is that of `core.verify.clusters.map_stories`: works are before others, and undated stories come last.
     """
     joining = flags.where("joins_clusters")
     roots = _find_roots(joining.select(f.col("story_id").alias("u"), f.col("matched_id").alias("v")), checkpoint)
@@ -129,11 +129,11 @@ def show_ids(frame: DataFrame, table: Table, named: DataFrame | None) -> DataFra
 def find_copying_stories(flags: DataFrame) -> DataFrame:
     """Flags -> the stories that copy, with the columns of the export by story."""
     by_story = flags.where(BY_OTHERS).groupBy("story_id").agg(f.collect_list(f.struct("*")).alias("flags"))
-    return by_story.mapInArrow(_story_rows, from_arrow_schema(convert_to_microseconds(schema_of(STORIES))))
+    return by_story.mapInArrow(_make_story_rows, from_arrow_schema(convert_to_microseconds(make_schema(STORIES))))
 
 
-def _story_rows(batches: Batches) -> Batches:
-    schema = convert_to_microseconds(schema_of(STORIES))
+def _make_story_rows(batches: Batches) -> Batches:
+    schema = convert_to_microseconds(make_schema(STORIES))
     for batch in batches:
         rows = [row for flags in batch["flags"].to_pylist() if (row := make_story_row(flags)) is not None]
         yield pa.RecordBatch.from_pylist(rows, schema)
@@ -143,7 +143,7 @@ def make_story_row(flags: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The row of one story by its flags; None where none of its words is copied."""
     first = flags[0]
     sources = [(flag["matched_id"], flag["kind"], _parse_spans(flag["story_spans"])) for flag in flags]
-    found = row_of(first["story_id"], 0, first["story_words"], sources)
+    found = make_row(first["story_id"], 0, first["story_words"], sources)
     if found is None:
         return None
     _, _, words, copied_words, similarity, count, top, top_share, kinds = found
@@ -160,11 +160,11 @@ def make_story_row(flags: list[dict[str, Any]]) -> dict[str, Any] | None:
         "copied_words": copied_words,
     }
     row |= {"similarity": similarity, "sources": count, "top_share": top_share, "kinds": kinds}
-    row |= {name: _milliseconds(row[name]) for name in row if name.endswith(("published_at", "updated_at"))}
-    return type_times(story_row(row), STORIES)
+    row |= {name: _convert_time(row[name]) for name in row if name.endswith(("published_at", "updated_at"))}
+    return type_times(convert_story_row(row), STORIES)
 
 
-def _milliseconds(time: datetime | None) -> int | None:
+def _convert_time(time: datetime | None) -> int | None:
     return None if time is None else round(time.timestamp() * 1000)
 
 

@@ -19,9 +19,9 @@ from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.spans import measure_similarity
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, find_tier, list_kinds_of_passages
-from neardup.moderation.export.formats import schema_of, type_times
+from neardup.moderation.export.formats import make_schema, type_times
 from neardup.moderation.export.tables import PAIRS, WHOLE_PAIRS, export_row
-from neardup.records import Assessment, Candidate, Language, PairedStory, Spans, shown_id
+from neardup.records import Assessment, Candidate, Language, PairedStory, Spans, show_id
 from neardup.spark.session import Batches, convert_to_microseconds
 
 FACTS = (
@@ -39,7 +39,7 @@ ONLY_IN_A_LEDGER = (
 )  # fmt: skip
 
 
-def verified_schema() -> pa.Schema:
+def make_verified_schema() -> pa.Schema:
     """The columns of a whole export, then what a ledger holds of a flag beside them.
 
     `kind` is null for a pair that is no copy.
@@ -52,7 +52,7 @@ def verified_schema() -> pa.Schema:
         **dict.fromkeys(NAMES, pa.string()),
     }
     return convert_to_microseconds(
-        pa.schema([*schema_of(WHOLE_PAIRS), *(pa.field(name, kind) for name, kind in further.items())])
+        pa.schema([*make_schema(WHOLE_PAIRS), *(pa.field(name, kind) for name, kind in further.items())])
     )
 
 
@@ -65,7 +65,7 @@ def verify_pairs(
     config: Config,
     flagged_at: int,
 ) -> DataFrame:
-    """Candidates (a, b, same_text, by_passages) and READ -> a row for each pair, as `verified_schema`.
+    """Candidates (a, b, same_text, by_passages) and READ -> a row for each pair, as `make_verified_schema`.
 
     Only the texts of stories in a pair travel, and not those of pairs with the same text.  `works` are the rows of the
     reference, if there is one: a small catalogue is copied to each executor, so that a work with a million copies is
@@ -73,22 +73,22 @@ def verify_pairs(
     """
     facts = [f.coalesce("title", "page_title").alias(name) if name == "title" else f.col(name) for name in FACTS]
     without_text = stories.select(*facts, f.lit(None).cast("string").alias("text"))
-    joined = _with_sides(pairs.where("same_text"), without_text, without_text)
+    joined = _join_sides(pairs.where("same_text"), without_text, without_text)
     other = pairs.where("NOT same_text")
     compared = other.select(f.explode(f.array("a", "b")).alias("id")).distinct()
     with_text = stories.join(compared, "id", "left_semi").select(*facts, "text")
     if works is not None:
         earlier = works.select(*facts, "text")
-        if _text_bytes(works) <= BROADCAST_BYTES:
+        if _limit_text_bytes(works) <= BROADCAST_BYTES:
             earlier = f.broadcast(earlier)
-        joined = joined.unionByName(_with_sides(other.where("a < 0"), earlier, with_text))
+        joined = joined.unionByName(_join_sides(other.where("a < 0"), earlier, with_text))
         other = other.where("a >= 0")
-    joined = joined.unionByName(_with_sides(other, with_text, with_text))
+    joined = joined.unionByName(_join_sides(other, with_text, with_text))
     shared = pairs.sparkSession.sparkContext.broadcast(dict(common))
-    return joined.mapInArrow(_verifier(config, shared, flagged_at), from_arrow_schema(verified_schema()))
+    return joined.mapInArrow(_make_verifier(config, shared, flagged_at), from_arrow_schema(make_verified_schema()))
 
 
-def _with_sides(pairs: DataFrame, earlier: DataFrame, later: DataFrame) -> DataFrame:
+def _join_sides(pairs: DataFrame, earlier: DataFrame, later: DataFrame) -> DataFrame:
     """Pairs with the columns of both stories, those of `a` from `earlier` and those of `b` from `later`."""
     sides = {
         side: stories.select(*(stories[name].alias(f"{name}_{side}") for name in stories.columns))
@@ -98,24 +98,24 @@ def _with_sides(pairs: DataFrame, earlier: DataFrame, later: DataFrame) -> DataF
     return joined.drop("a", "b").sortWithinPartitions("id_a")
 
 
-def _text_bytes(works: DataFrame) -> int:
+def _limit_text_bytes(works: DataFrame) -> int:
     [row] = works.selectExpr("coalesce(sum(octet_length(text)), 0)").collect()
     return int(row[0])
 
 
-def _verifier(config: Config, shared: Any, flagged_at: int) -> Callable[[Batches], Batches]:
+def _make_verifier(config: Config, shared: Any, flagged_at: int) -> Callable[[Batches], Batches]:
     def verify(batches: Batches) -> Batches:
-        schema, common = verified_schema(), shared.value
+        schema, common = make_verified_schema(), shared.value
         text_of = lru_cache(TEXTS_HELD)(Text)
         for batch in batches:
             for start in range(0, len(batch), PAIRS_AT_A_TIME):
                 rows = batch.slice(start, PAIRS_AT_A_TIME).to_pylist()
-                yield pa.RecordBatch.from_pylist(rows_of(rows, text_of, common, config, flagged_at), schema)
+                yield pa.RecordBatch.from_pylist(make_rows(rows, text_of, common, config, flagged_at), schema)
 
     return verify
 
 
-def rows_of(
+def make_rows(
     rows: Sequence[dict[str, Any]],
     text_of: Callable[[str], Text],
     common: Mapping[Language, PassageHashes],
@@ -165,7 +165,7 @@ def _flag(
     }
     for prefix, side in (("story", story), ("matched", matched)):
         exported |= {f"{prefix}_{name}": row[f"{name}_{side}"] for name in FACTS}
-        shown = shown_id(row[f"id_{side}"], row[f"name_{side}"])
+        shown = show_id(row[f"id_{side}"], row[f"name_{side}"])
         exported[f"{prefix}_title"] = row[f"title_{side}"] or row[f"path_{side}"] or str(shown)
     result = type_times(export_row(exported, {}), PAIRS)
     is_own = result["same_author"] and tier.reuse_expected
@@ -178,11 +178,11 @@ def _flag(
         "story_name": row[f"name_{story}"],
         "matched_name": row[f"name_{matched}"],
         "signals": json.dumps(dict(signals.extra)) if signals.extra else None,
-        "story_spans": _json(spans[story]),
-        "matched_spans": _json(spans[matched]),
+        "story_spans": _dump_spans(spans[story]),
+        "matched_spans": _dump_spans(spans[matched]),
     }
 
 
-def _json(spans: Spans) -> str | None:
+def _dump_spans(spans: Spans) -> str | None:
     """Spans as an export writes them."""
     return json.dumps(spans.tolist()) if len(spans) else None

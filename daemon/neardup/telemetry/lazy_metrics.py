@@ -22,7 +22,7 @@ _kept: list[Callable[[], object]] = []
 _lock = RLock()  # of the two
 
 
-def later(happen: Callable[[], object]) -> None:
+def call_later(happen: Callable[[], object]) -> None:
     """Call `happen`, now if prometheus_client is loaded, or else when it is."""
     if LIBRARY in sys.modules:
         if _kept or not _declared[0].is_made:
@@ -64,16 +64,16 @@ class Series:
 
     def inc(self, amount: float = 1) -> None:
         """As the methods below, as in prometheus_client."""
-        later(lambda: self.made.inc(amount))
+        call_later(lambda: self.made.inc(amount))
 
     def set(self, value: float) -> None:
-        later(lambda: self.made.set(value))
+        call_later(lambda: self.made.set(value))
 
     def set_to_current_time(self) -> None:
         self.set(time.time())
 
     def observe(self, amount: float) -> None:
-        later(lambda: self.made.observe(amount))
+        call_later(lambda: self.made.observe(amount))
 
     @contextmanager
     def time(self) -> Iterator[None]:
@@ -107,11 +107,11 @@ class Metric(Series):
         if self.is_made:
             return self.made.labels(*values)
         series = Series(lambda: self.made.labels(*values))
-        later(lambda: series.made)
+        call_later(lambda: series.made)
         return series
 
     def clear(self) -> None:
-        later(lambda: self.made.clear())  # noqa: PLW0108 - not made before then
+        call_later(lambda: self.made.clear())  # noqa: PLW0108 - not made before then
 
 
 def observe_all(histogram: Any, amounts: Sequence[float]) -> None:
@@ -124,7 +124,7 @@ def observe_all(histogram: Any, amounts: Sequence[float]) -> None:
             made._buckets[place].inc(count)  # noqa: SLF001 - likewise
         made._sum.inc(sum(amounts))  # noqa: SLF001 - likewise
 
-    later(observe)
+    call_later(observe)
 
 
 Counter, Gauge, Histogram = (partial(Metric, kind) for kind in ("Counter", "Gauge", "Histogram"))

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from neardup.records import FEW_SHINGLES, RENDERINGS, Dead, Language, MarkReason, Skip
-from neardup.telemetry.lazy_metrics import later, register
+from neardup.telemetry.lazy_metrics import call_later, register
 from neardup.telemetry.log import log
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def make_metrics() -> "list[MetricWrapperBase]":
     return register()
 
 
-def stage_seconds() -> dict[str, list[float]]:
+def read_stage_seconds() -> dict[str, list[float]]:
     """Stage -> its cumulative counts by histogram bucket, then its total seconds, since the process started."""
     totals: dict[str, list[float]] = {}
     for sample in next(iter(STAGE_SECONDS.collect())).samples:
@@ -186,22 +186,22 @@ def stage_seconds() -> dict[str, list[float]]:
     return totals
 
 
-def latencies(before: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+def measure_latencies(before: dict[str, list[float]]) -> dict[str, dict[str, float]]:
     """By stage since `stage_seconds` returned `before`: its count, its total and its quantiles, in seconds.
 
     A quantile is interpolated in the histogram, logarithmically between two bounds.
     """
     facts: dict[str, dict[str, float]] = {}
-    for stage, now in stage_seconds().items():
+    for stage, now in read_stage_seconds().items():
         *upto, seconds = [new - old for new, old in zip(now, before.get(stage, [0.0] * len(now)), strict=True)]
         if upto[-1]:
             facts[stage] = {"times": int(upto[-1]), "seconds": round(seconds, 6)} | {
-                name: _quantile(upto, share) for name, share in QUANTILES.items()
+                name: _estimate_quantile(upto, share) for name, share in QUANTILES.items()
             }
     return facts
 
 
-def _quantile(upto: Sequence[float], share: float) -> float:
+def _estimate_quantile(upto: Sequence[float], share: float) -> float:
     wanted = share * upto[-1]
     n = next(n for n, times in enumerate(upto) if times >= wanted)
     if n == len(_STAGE_SECONDS):
@@ -213,7 +213,7 @@ def _quantile(upto: Sequence[float], share: float) -> float:
 
 def create_series(languages: Iterable[Language], kinds: Sequence[str]) -> None:
     """Show the counters of these at zero: Prometheus sees no increase in a counter's first value."""
-    later(partial(_create_series, tuple(languages), kinds))
+    call_later(partial(_create_series, tuple(languages), kinds))
 
 
 def _create_series(languages: Sequence[Language], kinds: Sequence[str]) -> None:
@@ -233,7 +233,7 @@ def _create_series(languages: Sequence[Language], kinds: Sequence[str]) -> None:
             FLAGS.labels(language, kind)
 
 
-@later
+@call_later
 def _create_other_series() -> None:
     for command in ("backfill", "daily", "sweep", "retry"):
         RUN_FAILURES.labels(command)

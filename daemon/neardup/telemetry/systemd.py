@@ -21,7 +21,7 @@ def notify(*lines: str) -> None:
             return  # systemd does not listen, and neardup works without it
 
 
-def watchdog_seconds() -> float | None:
+def find_watchdog_seconds() -> float | None:
     """Seconds between two WATCHDOG=1: half of what systemd allows; None if it expects none."""
     microseconds = os.environ.get("WATCHDOG_USEC")
     if not microseconds or os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
@@ -34,7 +34,7 @@ async def notifying_watchdog() -> AsyncIterator[None]:
     """Notify systemd's watchdog while the context lasts, if systemd expects that."""
 
     async def notify_again() -> None:
-        interval = watchdog_seconds()
+        interval = find_watchdog_seconds()
         while interval is not None:
             notify("WATCHDOG=1")
             await asyncio.sleep(interval)

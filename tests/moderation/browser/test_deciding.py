@@ -64,7 +64,7 @@ def statuses(desk: Desk) -> dict[tuple[int, int], str]:
 
 def history(desk: Desk, pair: tuple[int, int]) -> list[sqlite3.Row]:
     with closing(read(desk.neardup.ledger)) as db:
-        return verdicts.of_pair(db, *pair)
+        return verdicts.list_of_pair(db, *pair)
 
 
 def pair_on(page: Page) -> tuple[int, int]:

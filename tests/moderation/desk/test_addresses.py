@@ -48,7 +48,7 @@ def write_named(path: Path) -> None:
         for kind, pairs in {PASSAGE: [(4, 0), (5, 1), (6, 2), (7, 3)], EXACT: [(9, 8), (10, 9)]}.items():
             commit(db, pairs=[(ids[a], ids[b]) for a, b in pairs])
             found = Assessment(kind, Signals(60, extra={COPIED_WORDS: 90}))
-            verification.record(db, [(pair, found) for pair in candidates.pending(db, BEFORE_ALL, 9)], "v")
+            verification.record(db, [(pair, found) for pair in candidates.list_pending(db, BEFORE_ALL, 9)], "v")
         serials.refresh(db)
         a, b = sorted((ids[0], ids[8]))
         hash_of = dict(db.execute("SELECT id, text_hash FROM stories"))

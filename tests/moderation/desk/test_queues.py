@@ -108,7 +108,7 @@ def ledger(size: int) -> sqlite3.Connection:
 
 
 def decide(db: sqlite3.Connection, case_id: int) -> None:
-    ids = cases.flags_of(db, case_id)
+    ids = cases.list_flags(db, case_id)
     verdicts.decide(db, ids, Verdict.QUOTATION, "", "Asha", verdicts.state(db, ids))
     cases.refresh(db)
 

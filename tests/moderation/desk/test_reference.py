@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 def flag(db: sqlite3.Connection, first: Story, second: Story) -> None:
     both = [Fingerprinted(story, fingerprint_of(abs(story.id).to_bytes(16)), None) for story in (first, second)]
     commit(db, *both, pairs={(first.id, second.id)})
-    [pair] = candidates.pending(db, BEFORE_ALL, 2)
+    [pair] = candidates.list_pending(db, BEFORE_ALL, 2)
     verification.record(db, [(pair, Assessment("similar", Signals(40, jaccard=0.6)))], "v")
 
 

@@ -36,7 +36,7 @@ async def test_the_new_account_is_shown_beside_the_earlier_one(tmp_path: Path) -
         [number] = db.execute("SELECT number FROM stories WHERE id = 2001").fetchone()
         removed_texts.record_checked(db, [Returned(number, 1001, "exact", 1.0)], number)
         cases.refresh(db)
-        found = case_object(db, cases.of_story(db, 2001) or 0)
+        found = case_object(db, cases.find_case(db, 2001) or 0)
         assert found is not None and [match["removed_author"] for match in found["removed_texts"]] == [HOSTILE]
     async with named_client(tmp_path) as client:
         for path, shown in (

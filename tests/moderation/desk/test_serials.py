@@ -7,7 +7,7 @@ from pathlib import Path
 from neardup.core.verify.tiers import COPIED_WORDS, PASSAGE
 from neardup.ledger import candidates, connect, flags, serials, verification
 from neardup.moderation.desk.api import case_object
-from neardup.moderation.evidence.terminal import similarity_bars
+from neardup.moderation.evidence.terminal import render_report
 from neardup.moderation.export.tables import export_row
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.verifier import BEFORE_ALL
@@ -31,7 +31,7 @@ def write_serials(path: Path) -> None:
                 commit(db, Fingerprinted(story, fingerprint_of(story_id.to_bytes(16)), None))
         commit(db, pairs=[(b, a) for a, b in PAIRS])
         found = Assessment(PASSAGE, Signals(60, extra={COPIED_WORDS: 90}))
-        verification.record(db, [(pair, found) for pair in candidates.pending(db, BEFORE_ALL, 9)], "v")
+        verification.record(db, [(pair, found) for pair in candidates.list_pending(db, BEFORE_ALL, 9)], "v")
         serials.refresh(db)
 
 
@@ -74,6 +74,6 @@ async def test_exports_and_show_name_the_works_of_chapters(tmp_path: Path) -> No
     report = await compute_similarity(path, read_nothing, 12, "12")
     assert (report.serial, [match["source_serial"] for match in report.serial_matches]) == ("ravi", ["asha"])
     printed = StringIO()
-    Console(width=200, file=printed).print(similarity_bars(report))
+    Console(width=200, file=printed).print(render_report(report))
     said = "serial ravi by author ravi follows asha by author asha: chapters 3 to 6 are chapters 1 to 4"
     assert said in printed.getvalue()

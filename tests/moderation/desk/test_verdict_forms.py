@@ -40,12 +40,12 @@ async def form_on(client: Client, path: str, **values: str) -> dict[str, str]:
 
 
 def verdicts_on(db: sqlite3.Connection, a: int = 1, b: int = 2) -> list[tuple[str, str, str]]:
-    return [(row["verdict"], row["note"], row["moderator"]) for row in verdicts.of_pair(db, a, b)]
+    return [(row["verdict"], row["note"], row["moderator"]) for row in verdicts.list_of_pair(db, a, b)]
 
 
 def decide_as_ravi(db: sqlite3.Connection, *pair: int) -> int:
     db.execute("DELETE FROM leases")  # as if they had ended
-    flag = flags.of_pair(db, *pair)
+    flag = flags.read_pair(db, *pair)
     assert flag is not None
     ids = [flag["flag_id"]]
     return verdicts.decide(db, ids, Verdict.QUOTATION, "by the poet", "Ravi", verdicts.state(db, ids))
@@ -168,14 +168,14 @@ async def test_last_decisions_are_undone_from_their_list(tmp_path: Path, ledger:
         _, page = await get(client, "/decisions")
         assert "<bdi>Ravi</bdi> built upon it: quotation" in page
         assert re.findall(r'action="(/undo/\d+)"', page) == undo[:1]
-        seen = verdicts.state(ledger, verdicts.flags_of(ledger, 1))
+        seen = verdicts.state(ledger, verdicts.list_flags(ledger, 1))
         status, _, answer = await send(client, undo[1], form | {"seen": seen})
         assert (status, "Ravi judged quotation: stories 1 and 2; undo that before" in answer) == (409, True)
-        seen = verdicts.state(ledger, verdicts.flags_of(ledger, 4))
+        seen = verdicts.state(ledger, verdicts.list_flags(ledger, 4))
         status, target, _ = await send(client, undo[0], form | {"seen": seen})
         assert (status, target) == (303, "/decisions")
         assert "undone by <bdi>Asha</bdi>" in (await get(client, "/decisions"))[1]
-    assert [row["undone_by"] for row in verdicts.of_pair(ledger, 8, 9)] == ["Asha"]
+    assert [row["undone_by"] for row in verdicts.list_of_pair(ledger, 8, 9)] == ["Asha"]
     assert verdicts_on(ledger)[0][0] == "quotation"
 
 
@@ -204,7 +204,7 @@ async def test_pair_is_shown_although_the_store_fails(tmp_path: Path, ledger: sq
 
 
 async def test_new_flag_is_shown_with_a_verdict_beside_it(tmp_path: Path, ledger: sqlite3.Connection) -> None:
-    flag = flags.of_pair(ledger, 1, 2)
+    flag = flags.read_pair(ledger, 1, 2)
     assert flag is not None
     ids = [flag["flag_id"]]
     verdicts.decide(ledger, ids, Verdict.TEMPLATE, "a <prayer>", "Ravi", verdicts.state(ledger, ids))

@@ -23,7 +23,7 @@ from neardup.moderation.evidence.alignment import (
     Paragraph,
     Side,
     align_stories,
-    stretches,
+    list_stretches,
 )
 from neardup.query.evidence import LoadedStory, find_evidence
 from neardup.records import Language
@@ -105,7 +105,7 @@ def test_highlighted_words_are_those_that_count_as_copied(a: list[str], b: list[
     facts = find_evidence(story_of(" ".join(a)), story_of(" ".join(b)), THRESHOLDS)
     copied = []
     for words, spans, share, highlighted in zip(
-        (a, b), (facts.spans_a, facts.spans_b), facts.shares.values(), stretches(facts), strict=True
+        (a, b), (facts.spans_a, facts.spans_b), facts.shares.values(), list_stretches(facts), strict=True
     ):
         assert all(0 <= stretch.first < stretch.end <= len(words) for stretch in highlighted)
         assert all(before.end <= after.first for before, after in pairwise(highlighted)), "stretches overlap"

@@ -53,7 +53,7 @@ def test_text_of_a_span_is_common_where_its_copied_words_are_left_out(
 ) -> None:
     own = story(seed + 9, before + after)
     words = np.concatenate((own[:before], PRAYER, own[before:]))
-    found = find_copied(words, words.copy(), passages.common_of_language(db, HINDI))
+    found = find_copied(words, words.copy(), passages.read_common(db, HINDI))
     left = np.ones(len(words), bool)
     for start, end in found.spans_a.tolist():
         left[start:end] = False

@@ -17,9 +17,9 @@ from neardup.core.verify.clusters import find_clusters
 from neardup.core.verify.text import Text
 from neardup.moderation.evidence.graph import Graph, lay_out
 from neardup.moderation.evidence.page import render_evidence
-from neardup.moderation.templating import INVISIBLE, visible
+from neardup.moderation.templating import INVISIBLE, make_visible
 from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, read_evidence
-from neardup.records import Language, readable_time
+from neardup.records import Language, format_readable_time
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from tests.support.compared_stories import THRESHOLDS, every_planted_pair, sample, story_of, wild_texts
@@ -67,7 +67,7 @@ def story_text(story: LexborNode) -> str:
 def assert_complete(page: LexborHTMLParser, *stories: LoadedStory) -> None:
     assert len(stories_of(page)) == len(stories)
     for shown, story in zip(stories_of(page), stories, strict=True):
-        assert story_text(shown) == "".join(visible(unicodedata.normalize("NFC", story.text.written)).split())
+        assert story_text(shown) == "".join(make_visible(unicodedata.normalize("NFC", story.text.written)).split())
 
 
 def assert_harmless(page: LexborHTMLParser) -> None:
@@ -186,7 +186,7 @@ def test_template_adds_no_white_space_between_fragments() -> None:
 
 
 def test_readable_time() -> None:
-    assert readable_time("2026-11-02T02:05:00.123Z") == "2 November 2026, 02:05 UTC"
+    assert format_readable_time("2026-11-02T02:05:00.123Z") == "2 November 2026, 02:05 UTC"
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_readable_time() -> None:
     ],
 )
 def test_invisible_characters_are_made_visible(text: str, shown: str) -> None:
-    assert visible(text) == shown
-    visible(text).encode()
+    assert make_visible(text) == shown
+    make_visible(text).encode()
 
 
 def test_no_heading_level_is_skipped() -> None:

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.moderation.export.formats import MAX_ROWS, write_csv, write_jsonl, write_parquet, write_xlsx
 from neardup.moderation.export.tables import PAIR_COLUMNS, PAIR_IDS, PAIR_TIMES, PAIRS, ExportRow
-from neardup.option_values import FORMATS, Format, format_of, target_of
+from neardup.option_values import FORMATS, Format, format_of, read_target
 from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
 from pyarrow import parquet  # type: ignore[import-untyped]
 
@@ -94,7 +94,7 @@ def test_sheet_has_a_frozen_header_and_a_filter(tmp_path: Path) -> None:
     ("a.ndjson", "jsonl"), ("a.csv.gz", None), ("csv", None), ("s3://b.csv/k", None),
 ])  # fmt: skip
 def test_format_follows_from_the_file_name(target: str, want: Format | None) -> None:
-    named = target_of(target)
+    named = read_target(target)
     assert named is not None
     assert format_of(named) == want
 
@@ -102,4 +102,4 @@ def test_format_follows_from_the_file_name(target: str, want: Format | None) -> 
 def test_invalid_s3_urls_are_rejected() -> None:
     for target in ("s3://", "s3://bucket", "s3://bucket/", "s3:///key", "s3://b/k/", "s3://b/k?x#y"):
         with pytest.raises(ValueError, match="not s3://BUCKET/KEY"):
-            target_of(target)
+            read_target(target)

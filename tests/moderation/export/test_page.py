@@ -15,10 +15,10 @@ from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.ledger import cases
 from neardup.moderation.export import cases as listing
-from neardup.moderation.export.cases import fair_shares
+from neardup.moderation.export.cases import share_fairly
 from neardup.moderation.export.tables import ExportRow
 from neardup.moderation.export.write import ExportOptions, write
-from neardup.moderation.templating import visible
+from neardup.moderation.templating import make_visible
 from neardup.records import Fingerprinted, Kind, Language, Signals, Story
 from selectolax.lexbor import LexborHTMLParser
 
@@ -45,7 +45,7 @@ def test_titles_add_no_markup_to_the_page(pairs: list[ExportRow]) -> None:
         assert _elements(path) == wanted, "a title added an element or an attribute"
         tree = LexborHTMLParser(path.read_text(encoding="utf-8"))
     shown = [node.text() for node in tree.css(".two .name bdi")]
-    assert shown == [visible(row[side]) for row in titled for side in ("matched_title", "story_title")]
+    assert shown == [make_visible(row[side]) for row in titled for side in ("matched_title", "story_title")]
 
 
 def _elements(path: Path) -> list[tuple[str | None, list[str]]]:
@@ -91,7 +91,7 @@ def test_page_shows_the_figures_in_words(tmp_path: Path) -> None:
 
 @given(st.dictionaries(st.integers(0, 60), st.integers(0, 200)), st.integers(0, 500))
 def test_places_are_shared_fairly(sizes: dict[int, int], places: int) -> None:
-    shares = fair_shares(sizes, places)
+    shares = share_fairly(sizes, places)
     assert list(shares) == list(sizes)
     assert shares.total() == min(places, sum(sizes.values())), "a place was wasted or made up"
     most = max(shares.values(), default=0)

@@ -15,7 +15,7 @@ from neardup.ledger.flags import Selection
 from neardup.moderation.export.tables import STORIES
 from neardup.moderation.export.write import ExportOptions, write_stories
 from neardup.option_values import FORMATS, Format
-from neardup.records import Fingerprinted, Story, Verdict, rfc3339
+from neardup.records import Fingerprinted, Story, Verdict, format_time
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
@@ -76,7 +76,7 @@ def test_row_of_a_story(db: sqlite3.Connection, tmp_path: Path) -> None:
         "top_source_id": 1, "top_source_title": "=कथा 1", "top_source_author_id": "a1", "top_share": 0.4,
         "kinds": "partial", "path": "3.html",
         "publication_order": "1 was published less than a second before 3, by the listing", "updated_at": None,
-        "known_since": rfc3339(NOON), "verdict": None, "moderator": None, "note": None, "decided_at": None,
+        "known_since": format_time(NOON), "verdict": None, "moderator": None, "note": None, "decided_at": None,
         "undone_at": None, "undone_by": None,
             "top_source_catalogue": None, "top_source_licence": None, "hidden": False,
     }  # fmt: skip
@@ -123,7 +123,7 @@ def test_row_has_the_latest_verdict_on_the_story_also_if_undone(db: sqlite3.Conn
     done = decide_case(db, 3, Verdict.QUOTATION, "नोट")
     db.execute("UPDATE flags SET status = 'open' WHERE a = 1 AND b = 3")
     assert decision() == ("quotation", "Asha", "नोट", None)
-    verdicts.undo(db, done, "Ravi", verdicts.state(db, verdicts.flags_of(db, done)))
+    verdicts.undo(db, done, "Ravi", verdicts.state(db, verdicts.list_flags(db, done)))
     assert decision() == ("quotation", "Asha", "नोट", "Ravi")
 
 

@@ -23,7 +23,7 @@ from neardup.moderation.export.formats import guard_text
 from neardup.moderation.export.tables import PAIR_COLUMNS
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.option_values import FORMATS, Format
-from neardup.records import Fingerprinted, Language, Story, rfc3339
+from neardup.records import Fingerprinted, Language, Story, format_time
 
 from tests.support.builders import fingerprint_of, ledger_in_memory, matches, verify_pending
 from tests.support.exported_pairs import of_csv, read_csv, read_jsonl
@@ -114,7 +114,7 @@ def test_titles_read_back_unchanged(first: str | None, second: str | None, langu
 @settings(deadline=None)
 @given(st.integers(-2_208_988_800_000, 4_102_444_800_000))
 def test_times_read_back_unchanged(milliseconds: int) -> None:
-    written = rfc3339(milliseconds) or ""
+    written = format_time(milliseconds) or ""
     assert written.endswith("Z")
     assert ("." in written) == (milliseconds % 1000 > 0)
     assert datetime.fromisoformat(written) - datetime(1970, 1, 1, tzinfo=UTC) == timedelta(milliseconds=milliseconds)
@@ -154,8 +154,8 @@ def test_all_columns_of_a_row(language: Language) -> None:
         "cluster_id": 2, "cluster_size": 2, "estimated": False,
         "context": None, "story_path": None, "matched_path": None, "copied_words": 100,
         "publication_order": "2 was published less than a second before 1, by the listing",
-        "story_updated_at": None, "matched_updated_at": None, "story_known_since": rfc3339(known_since),
-        "matched_known_since": rfc3339(known_since), "verdict": None, "moderator": None, "note": None,
+        "story_updated_at": None, "matched_updated_at": None, "story_known_since": format_time(known_since),
+        "matched_known_since": format_time(known_since), "verdict": None, "moderator": None, "note": None,
         "decided_at": None, "undone_at": None, "undone_by": None,
             "catalogue": None, "licence": None,
             "permission_id": None, "permission_licence": None, "permission_until": None,

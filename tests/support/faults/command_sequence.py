@@ -82,7 +82,7 @@ class Deployment:
 
     def lose_passages(self) -> None:
         """Remove every segment of the passage index, so that the next run has to read the stories again."""
-        shutil.rmtree(files.passages_folder(self.ledger), ignore_errors=True)
+        shutil.rmtree(files.name_passages_folder(self.ledger), ignore_errors=True)
 
     def drop_flags(self) -> None:
         """Remove flags and candidates from the ledger, so that a sweep has to find the pairs."""

@@ -59,7 +59,7 @@ def _passages(db: sqlite3.Connection, ledger: Path) -> list[tuple[object, ...]]:
     hashes = defaultdict[int, set[int]](set)
     for number, data in db.execute("SELECT number, hashes FROM passage_hashes"):
         hashes[number].update(np.frombuffer(data, np.uint32).tolist())
-    folder = files.passages_folder(ledger)
+    folder = files.name_passages_folder(ledger)
     for segment in list_segments(folder):
         keys = Segment(segment.path).keys_of_prefixes(range(PREFIXES))
         for key in keys.tolist():

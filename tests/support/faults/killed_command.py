@@ -162,13 +162,13 @@ def wrap_messages(trigger: Trigger) -> None:
 def judge(ledger: str, a: str, b: str, verdict: str) -> None:
     """Give a verdict on a pair, or with `open` undo the active one; do nothing if that is already done."""
     db = connect(Path(ledger))
-    flag = flags.of_pair(db, int(a), int(b))
+    flag = flags.read_pair(db, int(a), int(b))
     assert flag is not None, f"{a} and {b} are not flagged"
     seen = verdicts.state(db, [flag["flag_id"]])
     if flag["status"] == "open" and verdict != "open":
         verdicts.decide(db, [flag["flag_id"]], Verdict(verdict), "as seen", "Asha", seen)
     elif flag["status"] != "open" and verdict == "open":
-        verdicts.undo(db, verdicts.of_pair(db, int(a), int(b))[0]["decision"], "Binu", seen)
+        verdicts.undo(db, verdicts.list_of_pair(db, int(a), int(b))[0]["decision"], "Binu", seen)
     db.close()
 
 

@@ -21,7 +21,7 @@ from neardup.insights.evaluate import precision
 from neardup.insights.evaluate.corpus import COPIES, Copy, Corpus, Original, plant, sample, write_pages
 from neardup.insights.evaluate.disguises import DISGUISES
 from neardup.insights.evaluate.measure import FALSE_BELOW_WORDS, RUN, Measured, measure
-from neardup.insights.evaluate.precision import precision_on_record
+from neardup.insights.evaluate.precision import measure_precision_on_record
 from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, format_decimal, format_interval
 from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.pipeline.progress import Watch
@@ -140,7 +140,7 @@ async def evaluate_copies(config: Config, stories: int, min_words: int, seed: in
 
     Raises Fatal if there is nothing to copy, and what listing and running raise.
     """
-    precision = precision_on_record(config.ledger.path)
+    precision = measure_precision_on_record(config.ledger.path)
     with progress.show_count("listing") as show_listed:
         sampled = await sample(config, stories, min_words, seed, show_listed)
     measured = []
@@ -214,7 +214,7 @@ def make_copies_tables(facts: Facts) -> list[Table]:
         ),
         _make_thresholds_table(facts),
         *([_make_false_pairs_table(facts["false_pairs"])] if facts["false_pairs"] else []),
-        *precision.precision_tables(facts["verdicts"]),
+        *precision.make_precision_tables(facts["verdicts"]),
     ]
 
 

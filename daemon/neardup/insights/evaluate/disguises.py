@@ -53,16 +53,16 @@ class Disguise:
     strengths: Sequence[float]
     apply: Callable[[str, float, OtherStories, random.Random], str | None]
 
-    def edits(self) -> Iterator[Edit]:
+    def list_edits(self) -> Iterator[Edit]:
         """The edits of this disguise, the weakest first."""
         for strength in self.strengths:
-            yield Edit(self.edit_name(strength), self._of_strength(strength))
+            yield Edit(self.edit_name(strength), self._disguise_by(strength))
 
     def edit_name(self, strength: float) -> str:
         """The name of its edit of a strength."""
         return f"{self.name}, {strength:.0%}"
 
-    def _of_strength(self, strength: float) -> Apply:
+    def _disguise_by(self, strength: float) -> Apply:
         return lambda text, others, rng: self.apply(text, strength, others, rng)
 
 
@@ -172,4 +172,4 @@ DISGUISES = (
     Disguise("in Latin letters, a tenth replaced", (0.25, 0.5, 1.0), write_some_in_latin),
     Disguise("letters misread", (0.02, 0.05, 0.1, 0.2), misread),
 )
-DISGUISED_EDITS = tuple(edit for disguise in DISGUISES for edit in disguise.edits())
+DISGUISED_EDITS = tuple(edit for disguise in DISGUISES for edit in disguise.list_edits())

@@ -45,7 +45,7 @@ async def evaluate_meaning(config: Config) -> Facts:
     no verdict are removed, and stories that reach one are searched for by the next `neardup embed`.  Raises as
     `open_parts` does, and Misuse if no kind has enough stories and while `neardup embed` runs.
     """
-    path = files.vectors_file(config.ledger.path)
+    path = files.name_vectors_file(config.ledger.path)
     if config.meaning is None or not path.exists():
         raise Misuse("no story has vectors: set [meaning] and run `neardup embed` first")
     async with AsyncExitStack() as stack:
@@ -97,14 +97,14 @@ def _compare_margins(kind: Kind, widest: Sequence[float], expected: ExtremeValue
         {
             "kind": kind,
             "share": share,
-            "expected": expected.exceeded_by(share),
+            "expected": expected.find_exceeded(share),
             "measured": float(np.quantile(widest, 1 - share)) if share * len(widest) >= 1 else None,
         }
         for share in SHARES
     ]
 
 
-def meaning_tables(facts: Facts) -> list[Table]:
+def make_meaning_tables(facts: Facts) -> list[Table]:
     """The thresholds, the margins that shares of the stories exceed, and the samples that the thresholds find."""
     found = sum(row["found"] for row in facts["samples"])
     return [
@@ -178,7 +178,7 @@ async def sample_margins(parts: Parts) -> list[tuple[SamplePair, float]]:
     made = {int(row["id"]): await _sample(parts, row["id"], Language(row["language"])) for row in rows}
     lines = (SAMPLES / "truth.jsonl").read_text(encoding="utf-8").splitlines()
     pairs = [SamplePair(**json.loads(line)) for line in lines]
-    return [(pair, _margin(made[pair.a], made[pair.b])) for pair in pairs]
+    return [(pair, _compute_margin(made[pair.a], made[pair.b])) for pair in pairs]
 
 
 async def _sample(parts: Parts, story_id: str, language: Language) -> _Sample:
@@ -191,7 +191,7 @@ async def _sample(parts: Parts, story_id: str, language: Language) -> _Sample:
     return _Sample(story, await parts.vectors.do(neighbours.read_centred, nearest))
 
 
-def _margin(a: _Sample, b: _Sample) -> float:
+def _compute_margin(a: _Sample, b: _Sample) -> float:
     """The margin of two samples, each beside its candidates and the other; a corpus may hold the samples as well."""
     similarity = float(align_with_others(a.story.chunks, b.story.chunks[None])[0])
     sides = []

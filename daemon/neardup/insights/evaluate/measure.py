@@ -36,20 +36,20 @@ CACHED_TEXTS = 2000
 DISGUISED = {OTHER_SCRIPT, *(edit.name for edit in DISGUISED_EDITS)}
 
 
-def scores(a: Sequence[bytes], b: Sequence[bytes]) -> tuple[float, float]:
+def measure_scores(a: Sequence[bytes], b: Sequence[bytes]) -> tuple[float, float]:
     """The Jaccard similarity of the sets of word pairs of two texts, and the containment of the smaller."""
     pairs_a, pairs_b = (frozenset[Sequence[bytes]](pairwise(words)) or frozenset([tuple(words)]) for words in (a, b))
     common = len(pairs_a & pairs_b)
     return common / len(pairs_a | pairs_b), common / min(len(pairs_a), len(pairs_b))
 
 
-def words_in_common_runs(a: Sequence[bytes], b: Sequence[bytes]) -> int:
+def count_words_in_common_runs(a: Sequence[bytes], b: Sequence[bytes]) -> int:
     """Count the words of `a` that are in a run of RUN words that `b` has too."""
-    known = set(_runs(b))
-    return len({n + k for n, run in enumerate(_runs(a)) if run in known for k in range(RUN)})
+    known = set(_list_runs(b))
+    return len({n + k for n, run in enumerate(_list_runs(a)) if run in known for k in range(RUN)})
 
 
-def _runs(words: Sequence[bytes]) -> list[tuple[bytes, ...]]:
+def _list_runs(words: Sequence[bytes]) -> list[tuple[bytes, ...]]:
     return [tuple(words[n : n + RUN]) for n in range(len(words) - RUN + 1)]
 
 
@@ -78,7 +78,7 @@ class Scored:
     left_out: int
 
 
-def flagged_as(corpus: Corpus, pairs: Iterable[Pair]) -> dict[str, Counter[Kind | None]]:
+def count_kinds(corpus: Corpus, pairs: Iterable[Pair]) -> dict[str, Counter[Kind | None]]:
     """Count for each way of copying the kinds as which its copies were flagged with their originals; None if not.
 
     A work counts once for each of its chapters.
@@ -102,7 +102,7 @@ def score_pairs(corpus: Corpus, pairs: Sequence[Pair]) -> Scored:
     """
     planted, unrelated, left_out = [], [], 0
     related = _relate_originals(corpus, pairs)
-    for pair, original, copy in _original_copy_pairs(corpus, pairs):
+    for pair, original, copy in _list_original_copy_pairs(corpus, pairs):
         if original == copy:
             planted.append((pair.jaccard, pair.containment))
         elif original in related[copy]:
@@ -129,7 +129,7 @@ def count_cross_pairs(corpus: Corpus) -> int:
     return n * (n - 1) // 2 - len(related)
 
 
-def _original_copy_pairs(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, int, int]]:
+def _list_original_copy_pairs(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, int, int]]:
     """The pairs of an original and a copy as a whole, each with the number of the original and that of the copy's."""
     for pair in pairs:
         a, b = sorted((corpus.stories[pair.a], corpus.stories[pair.b]), key=lambda story: story.copy is not None)
@@ -184,28 +184,28 @@ class Measured:
 async def measure(config: Config, corpora: Sequence[Corpus], folder: Path, watch: Watch) -> list[Measured]:
     """Run the pipeline over some corpora, whose pages are in `folder`, with the thresholds of `config`."""
     write_manifest(corpora, folder)
-    async with open_app(temporary_config(config, folder)) as app:
+    async with open_app(make_temporary_config(config, folder)) as app:
         await run_once(app, "backfill", asyncio.Event(), watch)
         return [await _measure(app, corpus, folder) for corpus in corpora]
 
 
 async def _measure(app: App, corpus: Corpus, folder: Path) -> Measured:
-    pairs = await app.reader.do(_pairs, corpus)
+    pairs = await app.reader.do(_read_pairs, corpus)
     cross_flags = select_cross_flags(corpus, pairs)
     return Measured(
         language=corpus.originals[0].language,
         originals=len(corpus.originals),
-        flagged_as=flagged_as(corpus, pairs),
+        flagged_as=count_kinds(corpus, pairs),
         scored=score_pairs(corpus, pairs),
         cross_pairs=count_cross_pairs(corpus),
         cross_flags=len(cross_flags),
-        false_flags=await asyncio.to_thread(_false_flags, cross_flags, corpus, folder),
+        false_flags=await asyncio.to_thread(_find_false_flags, cross_flags, corpus, folder),
     )
 
 
-def temporary_config(config: Config, folder: Path) -> Config:
+def make_temporary_config(config: Config, folder: Path) -> Config:
     """The configuration of a run over `folder`, with files and SQLite, and with the detection settings of `config`."""
-    detection = _with_max_matches(config.detection, max(MAX_MATCHES, config.detection.max_matches))
+    detection = _set_max_matches(config.detection, max(MAX_MATCHES, config.detection.max_matches))
     common_passage = max(COMMON_PASSAGE, detection.common_passage)
     return replace(
         config,
@@ -219,7 +219,7 @@ def temporary_config(config: Config, folder: Path) -> Config:
     )
 
 
-def _pairs(db: sqlite3.Connection, corpus: Corpus) -> list[Pair]:
+def _read_pairs(db: sqlite3.Connection, corpus: Corpus) -> list[Pair]:
     """The open flags and the near misses of a corpus.  A pair of two corpora, of two languages, is of neither."""
     scores = "coalesce(jaccard, 1 - hamming / 128.0), coalesce(max(containment_a, containment_b), 1 - hamming / 128.0)"
     rows = db.execute(
@@ -231,14 +231,14 @@ def _pairs(db: sqlite3.Connection, corpus: Corpus) -> list[Pair]:
     return [Pair(a - corpus.first, b - corpus.first, kind, *alike) for a, b, kind, *alike in rows]
 
 
-def _with_max_matches(detection: Detection, most: int) -> Detection:
+def _set_max_matches(detection: Detection, most: int) -> Detection:
     """The same detection with another `max_matches`, in every language."""
     update = {"max_matches": most}
     languages = {language: replace(own, **update) for language, own in detection.languages.items()}
     return replace(detection, **update, languages=languages)
 
 
-def _false_flags(flagged: Iterable[Pair], corpus: Corpus, folder: Path) -> list[FalseFlag]:
+def _find_false_flags(flagged: Iterable[Pair], corpus: Corpus, folder: Path) -> list[FalseFlag]:
     """The flags with little in common by their word pairs and runs, computed without the code that is measured."""
 
     @lru_cache(CACHED_TEXTS)
@@ -252,8 +252,8 @@ def _false_flags(flagged: Iterable[Pair], corpus: Corpus, folder: Path) -> list[
     false_flags = []
     for pair in sorted(flagged, key=lambda pair: (pair.a, pair.b)):
         a, b = words_of(pair.a), words_of(pair.b)
-        jaccard, containment = scores(a, b)
-        if max(jaccard, containment) < FALSE_BELOW and words_in_common_runs(a, b) < FALSE_BELOW_WORDS:
+        jaccard, containment = measure_scores(a, b)
+        if max(jaccard, containment) < FALSE_BELOW and count_words_in_common_runs(a, b) < FALSE_BELOW_WORDS:
             (id_a, edit_a), (id_b, edit_b) = corpus.describe(pair.a), corpus.describe(pair.b)
             assert pair.kind is not None
             false_flags.append(FalseFlag(id_a, id_b, edit_a, edit_b, pair.kind, jaccard, containment))

@@ -12,24 +12,24 @@ from neardup.ledger import read, translate_errors, verdicts
 from neardup.records import DECIDING
 
 
-def precision_on_record(path: Path) -> list[Facts]:
+def measure_precision_on_record(path: Path) -> list[Facts]:
     """Return `precision_by_verdicts` of a ledger; empty if there is no ledger yet.  Raises as `read` does."""
     if not path.exists():
         return []
     with closing(read(path)) as db, translate_errors(path):
-        return precision_by_verdicts(db)
+        return measure_precision(db)
 
 
-def precision_by_verdicts(db: sqlite3.Connection) -> list[Facts]:
+def measure_precision(db: sqlite3.Connection) -> list[Facts]:
     """Precision by language and kind, with its interval and the number of each verdict; the last row is the total."""
-    rows = [dict(row) for row in verdicts.verdict_counts(db)]
+    rows = [dict(row) for row in verdicts.count_verdicts(db)]
     if not rows:
         return []
     total = {name: sum(row[name] for row in rows) for name in ("judged", *DECIDING)}
-    return [_with_precision(row) for row in (*rows, {"language": ALL, "kind": ALL, **total})]
+    return [_add_precision(row) for row in (*rows, {"language": ALL, "kind": ALL, **total})]
 
 
-def _with_precision(row: Facts) -> Facts:
+def _add_precision(row: Facts) -> Facts:
     right = asdict(estimate_share(row["judged"] - row["not_similar"], row["judged"]))
     return {
         **{name: row[name] for name in ("language", "kind", "judged", *DECIDING)},
@@ -38,7 +38,7 @@ def _with_precision(row: Facts) -> Facts:
     }
 
 
-def precision_tables(facts: Sequence[Facts]) -> list[Table]:
+def make_precision_tables(facts: Sequence[Facts]) -> list[Table]:
     """One table, or none if there are no verdicts."""
     if not facts:
         return []

@@ -13,7 +13,7 @@ from neardup.core.intervals import estimate_share
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, list_kinds
 from neardup.errors import Misuse
 from neardup.insights.evaluate import precision
-from neardup.insights.evaluate.precision import precision_by_verdicts
+from neardup.insights.evaluate.precision import measure_precision
 from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, format_decimal, format_interval
 from neardup.ledger import names
 from neardup.records import ShownId
@@ -138,7 +138,7 @@ def score_flags(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[st
             found[group] += 1
             flagged_as[*group, flags[pair].kind] += 1
     false = {pair: flag for pair, flag in flags.items() if _is_false(labels.get(pair))}
-    shown = names.shown_ids(db, chain.from_iterable(false))
+    shown = names.read_shown_ids(db, chain.from_iterable(false))
     by_language = Counter(flag.language for flag in flags.values())
     false_by_language = Counter(flag.language for flag in false.values())
     return {
@@ -160,8 +160,8 @@ def score_flags(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[st
             for language, n in sorted(by_language.items())
         ],
         "precision_of_all": asdict(estimate_share(len(flags) - len(false), len(flags))),
-        "verdicts": precision_by_verdicts(db),
-        "misses": [_miss(pair, wanted[pair], languages) for pair in _choose_worst(wanted, flags)],
+        "verdicts": measure_precision(db),
+        "misses": [_describe_miss(pair, wanted[pair], languages) for pair in _choose_worst(wanted, flags)],
         "false_flags": [
             _describe_false_flag((shown[pair[0]], shown[pair[1]]), flag, labels.get(pair))
             for pair, flag in sorted(false.items(), key=lambda item: (_score_of(item[1], labels.get(item[0])), item[0]))
@@ -197,7 +197,7 @@ def _score_of(flag: Flag, label: Label | None) -> float:
     return flag.score if label is None or label.score is None else label.score
 
 
-def _miss(pair: Pair, label: Label, languages: Mapping[int, str]) -> dict[str, Any]:
+def _describe_miss(pair: Pair, label: Label, languages: Mapping[int, str]) -> dict[str, Any]:
     return {
         "a": label.listed[0],
         "b": label.listed[1],
@@ -252,7 +252,7 @@ def make_label_tables(facts: Facts) -> list[Table]:
                 for row in (*facts["precision"], {"language": ALL, **facts["precision_of_all"]})
             ],
         ),
-        *precision.precision_tables(facts["verdicts"]),
+        *precision.make_precision_tables(facts["verdicts"]),
         _make_pairs_table("Misses", facts["misses"], ("a", "b", "language", "kind", "j", "c", "not_in_ledger")),
         _make_pairs_table(
             "False flags",

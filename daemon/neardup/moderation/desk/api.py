@@ -41,7 +41,7 @@ from neardup.ledger import complaints as ledger_complaints
 from neardup.ledger.case_queue import Counts
 from neardup.ledger.cases import Lease
 from neardup.ledger.complaints import Complaint
-from neardup.ledger.marks import of_stories
+from neardup.ledger.marks import read_marks
 from neardup.moderation.desk import complaints, deciding, meaning, second_reviews
 from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, Pair, pair_of, story_of
 from neardup.moderation.desk.deciding import OFFERED, NewVerdict, read_decision
@@ -49,8 +49,8 @@ from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean
 from neardup.moderation.desk.parts import announce_undo, announce_verdict, desk_of
 from neardup.moderation.desk.queues import CaseQueue, MeaningQueue, case_queue_of, meaning_queue_of, number_in
 from neardup.moderation.desk.second_reviews import BlindCase
-from neardup.moderation.export.tables import MEANING_PAIRS, meaning_row
-from neardup.records import DECIDING, Marks, ShownId, Verdict, rfc3339
+from neardup.moderation.export.tables import MEANING_PAIRS, convert_meaning_row
+from neardup.records import DECIDING, Marks, ShownId, Verdict, format_time
 
 SHOWN_PAIRS = 1_000
 PAIR_FIELDS = (
@@ -72,9 +72,9 @@ Note = Annotated[str, AfterValidator(clean_note), Field(max_length=MAX_NOTE_LENG
 def queue_object(db: sqlite3.Connection, queue: CaseQueue, first: int, limit: int) -> Json:
     """A part of a queue of cases, from position `first`, with how many cases there are."""
     rows = case_queue.select(db, queue.selection, queue.order, limit=limit, offset=first)
-    shown = names.shown_ids(db, chain.from_iterable((row["case_id"], row["lead"]) for row in rows))
-    held = cases.leases_held(db, [row["case_id"] for row in rows])
-    marks = of_stories(db, [row["lead"] for row in rows])
+    shown = names.read_shown_ids(db, chain.from_iterable((row["case_id"], row["lead"]) for row in rows))
+    held = cases.read_held_leases(db, [row["case_id"] for row in rows])
+    marks = read_marks(db, [row["lead"] for row in rows])
     return {
         "counts": _counts(case_queue.count_by_filter(db, queue.selection)),
         "cases": [_case(row, shown, held.get(row["case_id"]), marks.get(row["lead"], ())) for row in rows],
@@ -88,15 +88,15 @@ def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
         return None
     found = deciding.flags_of_case(db, case_id)
     pairs = flags.list_pairs(db, list(chain(*found))[:SHOWN_PAIRS])
-    shown = names.shown_ids(db, (case_id, row["lead"]))
-    marks = of_stories(db, [row["lead"]]).get(row["lead"], ())
-    return _case(row, shown, cases.leases_held(db, [case_id]).get(case_id), marks) | {
+    shown = names.read_shown_ids(db, (case_id, row["lead"]))
+    marks = read_marks(db, [row["lead"]]).get(row["lead"], ())
+    return _case(row, shown, cases.read_held_leases(db, [case_id]).get(case_id), marks) | {
         "seen": verdicts.state(db, found.open),
         "decided_seen": verdicts.state(db, found.decided),
         "evidence": [{name: pair[name] for name in PAIR_FIELDS} for pair in names.show_ids(db, pairs, PAIR_IDS)],
-        "removed_texts": [_removed_text(match) for match in removed_texts.of_stories(db, [row["lead"]])],
+        "removed_texts": [_removed_text(match) for match in removed_texts.read_of_stories(db, [row["lead"]])],
         "serials": [match.as_dict() for match in serials.list_matches_of_case(db, case_id)],
-        "decisions": [_decision_object(given) for given in verdicts.of_case(db, case_id)],
+        "decisions": [_decision_object(given) for given in verdicts.list_of_case(db, case_id)],
     }
 
 
@@ -108,8 +108,8 @@ def second_object(db: sqlite3.Connection, share: float, moderator: Moderator, fi
 
 def _blind_case(db: sqlite3.Connection, case: BlindCase) -> Json:
     row = case.row
-    marks = of_stories(db, [row["lead"]]).get(row["lead"], ())
-    whole = _case(row, names.shown_ids(db, (row["case_id"], row["lead"])), None, marks)
+    marks = read_marks(db, [row["lead"]]).get(row["lead"], ())
+    whole = _case(row, names.read_shown_ids(db, (row["case_id"], row["lead"])), None, marks)
     pairs = names.show_ids(db, case.pairs, PAIR_IDS)
     return {name: whole[name] for name in BLIND_FIELDS} | {
         "seen": case.seen,
@@ -135,7 +135,7 @@ def decision_object(db: sqlite3.Connection, number: int) -> Json | None:
 
 def lease_object(lease: Lease) -> Json:
     """Who holds a case, and until when."""
-    return {"moderator": lease.moderator, "until": rfc3339(lease.until)}
+    return {"moderator": lease.moderator, "until": format_time(lease.until)}
 
 
 def _case(row: sqlite3.Row, shown: Mapping[int, ShownId], lease: Lease | None, marks: Marks) -> Json:
@@ -146,7 +146,7 @@ def _case(row: sqlite3.Row, shown: Mapping[int, ShownId], lease: Lease | None, m
             "story_id": shown[row["lead"]],
             "title": row["title"],
             "author_id": row["author"],
-            "published_at": None if row["published_at"] is None else rfc3339(row["published_at"]),
+            "published_at": None if row["published_at"] is None else format_time(row["published_at"]),
             "words": row["words"],
             "marks": list(map(asdict, marks)),
         },
@@ -160,14 +160,14 @@ def _case(row: sqlite3.Row, shown: Mapping[int, ShownId], lease: Lease | None, m
         "same_author": bool(row["same_author"]),
         "order_known": bool(row["is_ordered"]),
         "author_cases_of_plagiarism": row["history"],
-        "flagged_at": rfc3339(row["flagged_at"]),
+        "flagged_at": format_time(row["flagged_at"]),
         "second_opinion_asked_by": json.loads(row["unsure"]),
         "lease": lease and lease_object(lease),
     }
 
 
 def _removed_text(match: Mapping[str, Any]) -> Json:
-    times = {"removed_at": rfc3339(match["removed_at"])}
+    times = {"removed_at": format_time(match["removed_at"])}
     return {name: match[name] for name in ("removed_author", "kind", "similarity")} | times
 
 
@@ -177,8 +177,8 @@ def _decision_object(row: sqlite3.Row) -> Json:
         "verdict": row["verdict"],
         "note": row["note"],
         "moderator": row["moderator"],
-        "decided_at": rfc3339(row["decided_at"]),
-        "undone_at": None if row["undone_at"] is None else rfc3339(row["undone_at"]),
+        "decided_at": format_time(row["decided_at"]),
+        "undone_at": None if row["undone_at"] is None else format_time(row["undone_at"]),
         "undone_by": row["undone_by"],
         "pairs": row["pairs"],
     }
@@ -381,7 +381,7 @@ def _complaint_object(found: Complaint) -> Json:
     members = (
         "number", "title", "language", "author_id", "complainant", "contact", "statement", "evidence", "outcome",
     )  # fmt: skip
-    times = {name: rfc3339(getattr(found, name)) for name in ("received_at", "due_at", "closed_at")}
+    times = {name: format_time(getattr(found, name)) for name in ("received_at", "due_at", "closed_at")}
     return (
         {name: getattr(found, name) for name in members}
         | times
@@ -389,7 +389,7 @@ def _complaint_object(found: Complaint) -> Json:
             "story_id": found.shown,
             "original_id": found.original_shown,
             "has_original_text": found.has_text,
-            "log": [step._asdict() | {"at": rfc3339(step.at)} for step in found.log],
+            "log": [step._asdict() | {"at": format_time(step.at)} for step in found.log],
         }
     )
 
@@ -426,8 +426,8 @@ def _list_hidden(db: sqlite3.Connection) -> list[Json]:
             "author_id": row["author"],
             "note": row["note"],
             "moderator": row["moderator"],
-            "hidden_at": rfc3339(row["hidden_at"]),
-            "stories": list(names.shown_ids(db, authors.list_undecided(db, row["author"])).values()),
+            "hidden_at": format_time(row["hidden_at"]),
+            "stories": list(names.read_shown_ids(db, authors.list_undecided(db, row["author"])).values()),
         }
         for row in authors.list_hidden(db)
     ]
@@ -445,7 +445,7 @@ async def _case_id(request: web.Request) -> int:
     """The case of the story in the path.  Raises Refused."""
     ledger = desk_of(request).ledger
     await ledger.refresh_cases()
-    case_id = await ledger.read(cases.of_story, story_of(request))
+    case_id = await ledger.read(cases.find_case, story_of(request))
     if case_id is None:
         raise Refused(NO_CASE, "this story is in no case")
     return case_id
@@ -551,14 +551,14 @@ def _meaning_queue_object(db: sqlite3.Connection, queue: MeaningQueue, first: in
 
 
 def _meaning_pair_object(db: sqlite3.Connection, pair: Pair) -> Json | None:
-    row = meaning_flags.of_pair(db, *pair)
+    row = meaning_flags.read_pair(db, *pair)
     return None if row is None else _meaning_object(db, row)
 
 
 def _meaning_object(db: sqlite3.Connection, row: sqlite3.Row) -> Json:
     """The columns of the export, and `seen`, which a verdict asks for."""
     chunks = [dict(zip(("a", "b", "cosine"), chunk_pair, strict=True)) for chunk_pair in json.loads(row["chunks"])]
-    [shown] = names.show_ids(db, [meaning_row(row)], MEANING_PAIRS.story_ids)
+    [shown] = names.show_ids(db, [convert_meaning_row(row)], MEANING_PAIRS.story_ids)
     return {**shown, "chunks": chunks, "seen": str(meaning_flags.state(db, row["a"], row["b"]))}
 
 

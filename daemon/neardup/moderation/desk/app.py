@@ -27,7 +27,7 @@ from neardup.moderation.desk import (
 from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY
 from neardup.moderation.desk.parts import DESK, Desk, desk_of
 from neardup.moderation.desk.security import MAX_BODY_BYTES, MIDDLEWARES, set_headers
-from neardup.moderation.templating import font_rules
+from neardup.moderation.templating import make_font_rules
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import STARTED, make_metrics
 
@@ -45,7 +45,7 @@ async def serve(desk: Desk, listen: str, stop: asyncio.Event) -> None:
 
 async def fonts(request: web.Request) -> web.Response:
     """GET /static/fonts.css: the style sheet with the fonts of each language."""
-    return web.Response(text=font_rules(desk_of(request).config.registry), content_type="text/css")
+    return web.Response(text=make_font_rules(desk_of(request).config.registry), content_type="text/css")
 
 
 def application(desk: Desk) -> web.Application:

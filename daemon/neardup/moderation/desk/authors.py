@@ -37,7 +37,7 @@ class AuthorDetails:
     """An author with rows of `ledger.authors`: a page of the flagged stories, the other authors, the own pairs.
 
     `with_marks` counts the stories with marks; it is None if there are none.  `record` is what `read_copies` counts.
-    `accounts` are the earlier ones and the later ones that may be the same person's, of `removed_texts.of_author`.
+    `accounts` are the earlier ones and the later ones that may be the same person's, of `removed_texts.read_accounts`.
     """
 
     about: FlaggedAuthor
@@ -99,7 +99,7 @@ async def list_offenders(request: web.Request) -> web.Response:
 def _details(db: sqlite3.Connection, author_id: str, other: str | None, first: int) -> AuthorDetails | None:
     about = authors.read_author(db, author_id)
     marked_author = next(iter(marks.list_authors(db, MarkFilter(author=author_id))), None)
-    accounts = removed_texts.of_author(db, author_id)
+    accounts = removed_texts.read_accounts(db, author_id)
     if about is None and marked_author is None and not any(accounts):
         return None
     return AuthorDetails(

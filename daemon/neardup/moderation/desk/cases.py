@@ -31,7 +31,7 @@ from neardup.ledger import (
 from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Complained, Counts, Inbox, Order
 from neardup.ledger.cases import Lease
 from neardup.ledger.flags import Selection
-from neardup.ledger.marks import of_stories
+from neardup.ledger.marks import read_marks
 from neardup.ledger.serials import SerialMatch
 from neardup.moderation.desk import deciding
 from neardup.moderation.desk.addresses import story_of
@@ -137,12 +137,12 @@ def _cases_page(
     db: sqlite3.Connection, queue: CaseQueue, moderator: Moderator, first: int, done: int | None
 ) -> CasesPage:
     rows = [dict(row) for row in case_queue.select(db, queue.selection, queue.order, limit=PAGE_SIZE, offset=first)]
-    held = cases.leases_held(db, [row["case_id"] for row in rows])
-    marks = of_stories(db, [row["lead"] for row in rows])
-    returned = {match["story_id"] for match in removed_texts.of_stories(db, [row["lead"] for row in rows])}
+    held = cases.read_held_leases(db, [row["case_id"] for row in rows])
+    marks = read_marks(db, [row["lead"] for row in rows])
+    returned = {match["story_id"] for match in removed_texts.read_of_stories(db, [row["lead"] for row in rows])}
     best = {row["case_id"]: case_queue.list_best_flags(db, ANY, row["case_id"], row["lead"], 1) for row in rows}
-    pairs = flags.of_ids(db, [flag_id for flag_ids in best.values() for flag_id in flag_ids])
-    shown = names.shown_ids(db, [row["case_id"] for row in rows])
+    pairs = flags.read_by_id(db, [flag_id for flag_ids in best.values() for flag_id in flag_ids])
+    shown = names.read_shown_ids(db, [row["case_id"] for row in rows])
     for row in rows:
         row["pair"] = next((dict(pairs[flag_id]) for flag_id in best[row["case_id"]]), None)
         row["shown_id"] = shown[row["case_id"]]
@@ -212,7 +212,7 @@ async def show_case(request: web.Request) -> web.Response:
     done, pairs_page = number_in(request.query, "done"), max(number_in(request.query, "page") or 1, 1)
     first_pair = (pairs_page - 1) * SHOWN_PAIRS
     await desk.ledger.refresh_cases()
-    case_id = await desk.ledger.read(cases.of_story, story_of(request))
+    case_id = await desk.ledger.read(cases.find_case, story_of(request))
     if case_id is None:
         raise web.HTTPNotFound(reason=translate_later("This story is in no case"))
     details = await desk.ledger.read(_details, case_id, queue, at, done, first_pair=first_pair)
@@ -255,24 +255,24 @@ def _details(
     return CaseDetails(
         row,
         replace(lead, complaints=[*complaints.open_of_case(db, case_id), *closed]),
-        cases.leases_held(db, [case_id]).get(case_id),
+        cases.read_held_leases(db, [case_id]).get(case_id),
         flags.list_pairs(db, list(chain(*found))[first_pair : first_pair + SHOWN_PAIRS]),
         first_pair,
         verdicts.state(db, found.open),
         verdicts.state(db, found.decided),
-        verdicts.of_case(db, case_id),
+        verdicts.list_of_case(db, case_id),
         _cluster(db, case_id),
         position,
         0 if at is None else case_queue.count(db, queue.selection),
         None if done is None else read_decision(db, done),
         second_reviews.of_case(db, case_id),
         matches,
-        names.shown_ids(db, {case_id, *neighbours, *chapters}),
+        names.read_shown_ids(db, {case_id, *neighbours, *chapters}),
     )
 
 
 def _cluster(db: sqlite3.Connection, case_id: int) -> ClusterDetails | None:
-    found = clusters.of_case(db, case_id)
+    found = clusters.find_of_case(db, case_id)
     if found is None or len(found[0].stories) < DRAWN_FROM:
         return None
     cluster, edges = found

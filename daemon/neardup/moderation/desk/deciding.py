@@ -24,7 +24,7 @@ class Decision:
     """A verdict by a moderator on some pairs; `seen` identifies the state of their flags (`verdicts.state`).
 
     `cases` are the ids of their cases when they were decided.  `undone_by` is None while it stands; `later` is the
-    verdict that was built upon it, a row of `verdicts.built_upon`.
+    verdict that was built upon it, a row of `verdicts.find_built_upon`.
     """
 
     number: int
@@ -45,12 +45,12 @@ class Decision:
 
 def read_decision(db: sqlite3.Connection, number: int) -> Decision | None:
     """The decision with this number; None if there is none."""
-    rows = verdicts.of_decision(db, number)
+    rows = verdicts.list_of_decision(db, number)
     if not rows:
         return None
     first = rows[0]
     case_ids = sorted({row["case_id"] for row in rows} - {None})
-    shown = names.shown_ids(db, [*case_ids, *(row[side] for row in rows for side in "ab")])
+    shown = names.read_shown_ids(db, [*case_ids, *(row[side] for row in rows for side in "ab")])
     return Decision(
         number,
         Verdict(first["verdict"]),
@@ -60,8 +60,8 @@ def read_decision(db: sqlite3.Connection, number: int) -> Decision | None:
         tuple((shown[row["a"]], shown[row["b"]]) for row in rows),
         tuple(shown[case_id] for case_id in case_ids),
         first["undone_by"],
-        verdicts.built_upon(db, number),
-        verdicts.state(db, verdicts.flags_of(db, number)),
+        verdicts.find_built_upon(db, number),
+        verdicts.state(db, verdicts.list_flags(db, number)),
     )
 
 
@@ -77,16 +77,16 @@ class NewVerdict:
 
 def hold_case(db: sqlite3.Connection, case_id: int, moderator: Moderator) -> Lease:
     """Lease a case to a moderator.  Raises Held where another one holds it."""
-    moderator.require(flags.read_languages(db, cases.flags_of(db, case_id)))
+    moderator.require(flags.read_languages(db, cases.list_flags(db, case_id)))
     lease = cases.take_lease(db, case_id, moderator.name)
     if lease.moderator != moderator.name:
-        raise cases.lease_refusal(lease)
+        raise cases.explain_lease(lease)
     return lease
 
 
 def decide_pair(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:
     """Decide one pair, a < b; returns the number of the decision."""
-    row = flags.of_pair(db, *pair)
+    row = flags.read_pair(db, *pair)
     return _decide(db, [row["flag_id"]] if row else [], given)
 
 
@@ -106,7 +106,7 @@ def decide_cases(db: sqlite3.Connection, states: Mapping[int, str], given: NewVe
     for case_id, state in states.items():
         row = case_queue.read_case(db, case_id)
         if row is None or state_of(row) != state:
-            [shown] = names.shown_ids(db, [case_id]).values()
+            [shown] = names.read_shown_ids(db, [case_id]).values()
             raise Conflict(f"the case of story {shown} has changed meanwhile: look at it again")
     chosen = [flag_id for case_id in states for flag_id in list_open_flags(db, case_id)]
     seen = verdicts.state(db, chosen)
@@ -122,7 +122,7 @@ def reopen_case(db: sqlite3.Connection, case_id: int, given: NewVerdict) -> int:
 
 def undo(db: sqlite3.Connection, decision: int, moderator: Moderator, seen: str) -> None:
     """Undo a decision, as `verdicts.undo` does."""
-    moderator.require(verdicts.languages_of(db, decision))
+    moderator.require(verdicts.list_languages(db, decision))
     verdicts.undo(db, decision, moderator.name, seen)
 
 
@@ -154,7 +154,7 @@ class CaseFlags(NamedTuple):
 def flags_of_case(db: sqlite3.Connection, case_id: int) -> CaseFlags:
     """The flags that count in a case, the most severe of each list first."""
     found = CaseFlags([], [], [])
-    for flag_id, status in cases.statuses_of(db, case_id).items():
+    for flag_id, status in cases.read_statuses(db, case_id).items():
         {"open": found.open, PERMITTED: found.permitted}.get(status, found.decided).append(flag_id)
     return found
 

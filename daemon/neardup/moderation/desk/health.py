@@ -46,7 +46,7 @@ class CaseGauges:
             now = now_ms()
             open_cases = await desk.ledger.read(moderation_statistics.count_open_cases)
             undecided = await desk.ledger.read(moderation_statistics.count_undecided, now)
-            oldest = await desk.ledger.read(moderation_statistics.oldest_open)
+            oldest = await desk.ledger.read(moderation_statistics.find_oldest_open)
             OPEN_CASES.clear()  # the last one of a language may have been decided
             UNDECIDED_CASES.clear()
             for language, n in open_cases.items():

@@ -107,7 +107,7 @@ async def show(request: web.Request) -> web.Response:
 
 
 def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> MeaningPair | None:
-    row = meaning_flags.of_pair(db, *pair)
+    row = meaning_flags.read_pair(db, *pair)
     if row is None:
         return None
     listed = {
@@ -119,7 +119,7 @@ def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> Me
     return MeaningPair(
         dict(row),
         describe_stories(db, list(pair)),
-        verdicts.of_pair(db, *pair),
+        verdicts.list_of_pair(db, *pair),
         meaning_flags.state(db, *pair),
         None if after is None else shown_pair(dict(after)),
     )
@@ -186,14 +186,14 @@ def undo_latest(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:
     _require(db, pair, given.moderator)
     if str(meaning_flags.state(db, *pair)) != given.seen:
         raise Conflict("another moderator has decided this pair meanwhile: look at it again")
-    latest = next((row for row in verdicts.of_pair(db, *pair) if not row["undone_at"]), None)
+    latest = next((row for row in verdicts.list_of_pair(db, *pair) if not row["undone_at"]), None)
     if latest is None:
         raise Conflict("this verdict was undone before")
     decision = int(latest["decision"])
-    verdicts.undo(db, decision, given.moderator.name, verdicts.state(db, verdicts.flags_of(db, decision)))
+    verdicts.undo(db, decision, given.moderator.name, verdicts.state(db, verdicts.list_flags(db, decision)))
     return decision
 
 
 def _require(db: sqlite3.Connection, pair: Pair, moderator: Moderator) -> None:
-    row = meaning_flags.of_pair(db, *pair)
+    row = meaning_flags.read_pair(db, *pair)
     moderator.require([row["language"], row["matched_language"]] if row else [])

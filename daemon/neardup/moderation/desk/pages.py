@@ -26,7 +26,7 @@ from neardup.moderation.desk.parts import FORM, SESSION, desk_of
 from neardup.moderation.desk.queues import meaning_query_of
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, set_cookie
 from neardup.moderation.interface import CURRENT, ENGLISH, Interface, gettext
-from neardup.moderation.templating import csp_hash, environment, font_rules, static_text
+from neardup.moderation.templating import hash_for_csp, make_environment, make_font_rules, read_static
 
 LANGUAGE_COOKIE = "neardup_language"
 LANGUAGE_SECONDS = 365 * 86_400
@@ -113,7 +113,7 @@ async def save_language(request: web.Request) -> web.StreamResponse:
 @cache
 def _templates(languages: Languages) -> Environment:
     loaders = [PackageLoader("neardup.moderation.desk"), PackageLoader("neardup.moderation")]
-    made = environment(languages).overlay(loader=ChoiceLoader(loaders))
+    made = make_environment(languages).overlay(loader=ChoiceLoader(loaders))
     made.filters = made.filters | {"short": short}
     made.globals = made.globals | {
         "offered": OFFERED,
@@ -143,8 +143,8 @@ def short(title: str) -> str:
 @cache
 def static_url(languages: Languages, name: str) -> str:
     """The address of a style sheet, script or picture, which changes with its content: browsers keep what it names."""
-    content = font_rules(languages) if name == "fonts.css" else static_text(name)
-    return f"/static/{name}?{quote(csp_hash(content)[:12], safe='')}"
+    content = make_font_rules(languages) if name == "fonts.css" else read_static(name)
+    return f"/static/{name}?{quote(hash_for_csp(content)[:12], safe='')}"
 
 
 def page(request: web.Request, template: str, status: int = 200, **values: Any) -> web.Response:

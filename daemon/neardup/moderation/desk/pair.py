@@ -18,7 +18,7 @@ from neardup.moderation.desk.parts import Desk, desk_of, load_text
 from neardup.moderation.desk.permissions import prefilled_query
 from neardup.moderation.desk.queues import PlaceInCase, case_query_of, case_queue_of, number_in, place_in_case
 from neardup.moderation.evidence.graph import Graph
-from neardup.moderation.evidence.page import cluster_graph, passage_at, template_values
+from neardup.moderation.evidence.page import cluster_graph, find_passage, make_template_values
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_history
 from neardup.query.compare import describe_stories
@@ -86,7 +86,7 @@ def as_undecided(flag: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetails | None:
-    row = flags.of_pair(db, *pair)
+    row = flags.read_pair(db, *pair)
     if row is None:
         return None
     return PairDetails(
@@ -94,11 +94,11 @@ def _details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetail
         similarities.read_similarities(db, [row["story_id"]]).get(row["story_id"]),
         describe_stories(db, list(pair)),
         verdicts.state(db, [row["flag_id"]]),
-        verdicts.of_pair(db, *pair),
+        verdicts.list_of_pair(db, *pair),
         place_in_case(db, pair),
         cluster_graph(db, (row["matched_id"], row["story_id"])),
         None if done is None else read_decision(db, done),
-        passages.common_of_language(db, Language(row["language"])),
+        passages.read_common(db, Language(row["language"])),
         authors.read_histories(db, (row["story_author_id"], row["matched_author_id"])),
     )
 
@@ -114,4 +114,6 @@ def _template_values(
         facts = find_evidence(a, b, choose_thresholds(desk.config.detection, a, b), details.common)
     else:
         facts = read_evidence(a, b, details.flag)
-    return template_values(facts, a, b, details.graph) | {"here": None if word is None else passage_at(facts, word)}
+    return make_template_values(facts, a, b, details.graph) | {
+        "here": None if word is None else find_passage(facts, word)
+    }

@@ -19,7 +19,7 @@ from neardup.moderation.desk.parts import FORM, desk_of
 from neardup.moderation.desk.queues import number_in
 from neardup.moderation.interface import translate_later
 from neardup.moderation.permissions import FIELDS, WrongField, grant_of
-from neardup.records import Language, shown_id
+from neardup.records import Language, show_id
 from neardup.source.parse import parse_id
 
 PAGE_SIZE = 50
@@ -38,7 +38,7 @@ def prefilled_query(flag: Mapping[str, Any]) -> str:
     by, to = flag["matched_author_id"], flag["story_author_id"]
     if by is None or by == to:
         return ""
-    given = {"granted_by": by, "story_id": shown_id(flag["matched_id"], flag["matched_name"]), "granted_to": to}
+    given = {"granted_by": by, "story_id": show_id(flag["matched_id"], flag["matched_name"]), "granted_to": to}
     return urlencode({name: value for name, value in given.items() if value is not None})
 
 

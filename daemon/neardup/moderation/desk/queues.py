@@ -22,7 +22,7 @@ from neardup.ledger.flags import Selection
 from neardup.moderation.desk.addresses import Pair, ShownPair
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.interface import translate_later
-from neardup.records import DECIDING, PERMITTED, STATUSES, Language, ShownId, shown_id
+from neardup.records import DECIDING, PERMITTED, STATUSES, Language, ShownId, show_id
 from neardup.source.parse import parse_id
 
 MEANING_STATUSES: dict[str, tuple[str, ...]] = {
@@ -239,7 +239,7 @@ def case_position_of(db: sqlite3.Connection, queue: CaseQueue, case_id: int, at:
     first = max(at - MAX_SHIFT, 0)
     found = case_queue.select_ids(db, queue.selection, queue.order, limit=2 * MAX_SHIFT + 2, offset=first)
     mine = queue.selection.moderator
-    held = {n for n, lease in cases.leases_held(db, found).items() if lease.moderator != mine} - {case_id}
+    held = {n for n, lease in cases.read_held_leases(db, found).items() if lease.moderator != mine} - {case_id}
     in_queue = case_id in found
     n = found.index(case_id) if in_queue else min(at - first, len(found))
     return QueuePosition(
@@ -255,21 +255,21 @@ def place_in_case(db: sqlite3.Connection, pair: Pair) -> PlaceInCase:
 
     The pairs without a verdict are walked through from this one to the last, and then from the first one on.
     """
-    row = flags.of_pair(db, *pair)
-    case_id = None if row is None else cases.of_story(db, row["story_id"])
+    row = flags.read_pair(db, *pair)
+    case_id = None if row is None else cases.find_case(db, row["story_id"])
     if row is None or case_id is None:
         return PlaceInCase(None)
-    statuses = cases.statuses_of(db, case_id)
+    statuses = cases.read_statuses(db, case_id)
     ids = list(statuses)
     n = ids.index(row["flag_id"]) if row["flag_id"] in statuses else len(ids)
     to_decide = [flag_id for flag_id in (*ids[n + 1 :], *ids[:n]) if statuses[flag_id] == "open"]
     places = (ids[n - 1 : n] if n < len(ids) else [], ids[n + 1 : n + 2], to_decide[:1])
     described = flags.list_pairs(db, [flag_id for place in places for flag_id in place])
     pair_of = {flag["flag_id"]: shown_pair(flag) for flag in described}
-    [case_shown] = names.shown_ids(db, [case_id]).values()
+    [case_shown] = names.read_shown_ids(db, [case_id]).values()
     return PlaceInCase(case_shown, *(pair_of[place[0]] if place else None for place in places))
 
 
 def shown_pair(flag: Mapping[str, Any]) -> ShownPair:
     """The ids of a row of one of the views of pairs, as they are shown."""
-    return shown_id(flag["story_id"], flag["story_name"]), shown_id(flag["matched_id"], flag["matched_name"])
+    return show_id(flag["story_id"], flag["story_name"]), show_id(flag["matched_id"], flag["matched_name"])

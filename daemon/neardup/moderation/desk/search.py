@@ -48,9 +48,9 @@ async def show(request: web.Request) -> web.StreamResponse:
     require_moderator(request)
     desk, text = desk_of(request), request.query.get("q", "").strip()[:MAX_LENGTH]
     words = tokenize(text)
-    story, has_author = await desk.ledger.read(_by_id, text)
+    story, has_author = await desk.ledger.read(_find_by_id, text)
     titled, is_whole = await desk.titles.search(text, MOST_TITLES)
-    holders = await _holders(desk, words) if len(words) >= LEAST_WORDS else None
+    holders = await _find_holders(desk, words) if len(words) >= LEAST_WORDS else None
     found = bool(titled or (holders and (holders.shares or holders.unread)))
     if story is not None and not has_author and not found:
         raise web.HTTPSeeOther(story_url(story))
@@ -75,17 +75,17 @@ async def show(request: web.Request) -> web.StreamResponse:
     )
 
 
-def _by_id(db: sqlite3.Connection, text: str) -> tuple[ShownId | None, bool]:
+def _find_by_id(db: sqlite3.Connection, text: str) -> tuple[ShownId | None, bool]:
     """The story with an id or a name, and whether an author with this id has flags."""
     has_author = authors.read_author(db, text) is not None
     with suppress(ValueError):
         story_id = parse_id(text)
-        if stories.stored_versions(db, [story_id]):
-            return names.shown_ids(db, [story_id])[story_id], has_author
+        if stories.read_stored_versions(db, [story_id]):
+            return names.read_shown_ids(db, [story_id])[story_id], has_author
     return None, has_author
 
 
-async def _holders(desk: Desk, words: list[bytes]) -> Holders:
+async def _find_holders(desk: Desk, words: list[bytes]) -> Holders:
     try:
         async with desk.open_passage_search() as search:
             sampled = await search.stories_with(words)

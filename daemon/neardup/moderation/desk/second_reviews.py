@@ -73,11 +73,11 @@ def list_blind_cases(
         return 0, []
     waiting = second_reviews.list_waiting(db, share, moderator.name, moderator.languages)
     chosen = waiting[first : first + limit]
-    shown = names.shown_ids(db, chosen)
+    shown = names.read_shown_ids(db, chosen)
     found = []
     for case_id in chosen:
         if (row := case_queue.read_case(db, case_id)) is not None:
-            flag_ids = cases.flags_of(db, case_id)
+            flag_ids = cases.list_flags(db, case_id)
             pairs = [as_undecided(flag) for flag in flags.list_pairs(db, flag_ids[:SHOWN_PAIRS])]
             found.append(BlindCase(row, shown[case_id], pairs, verdicts.state(db, flag_ids)))
     return len(waiting), found
@@ -89,7 +89,7 @@ def record(db: sqlite3.Connection, case_id: int, given: NewVerdict, share: float
     Raises Conflict where the case does not wait for one by this moderator, and NotPermitted.
     """
     moderator = given.moderator
-    moderator.require(flags.read_languages(db, cases.flags_of(db, case_id)))
+    moderator.require(flags.read_languages(db, cases.list_flags(db, case_id)))
     if case_id not in second_reviews.list_waiting(db, share, moderator.name, moderator.languages):
         raise Conflict("this case does not wait for a second review any more")
     return second_reviews.record(db, case_id, given.verdict, given.note, moderator.name, given.seen)

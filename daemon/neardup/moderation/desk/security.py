@@ -73,10 +73,10 @@ async def answer_problems(request: web.Request, handler: Handler) -> web.StreamR
     """Turn every failure of what programs ask into a problem."""
     if not is_for_programs(request):
         return await handler(request)
-    return await answer_or_problem(request, handler, _body_of, PROBLEM_OF)
+    return await answer_or_problem(request, handler, _dump_members, PROBLEM_OF)
 
 
-def _body_of(refused: Refused) -> str:
+def _dump_members(refused: Refused) -> str:
     return json.dumps(refused.members)
 
 
@@ -143,7 +143,7 @@ async def check_forms(request: web.Request, handler: Handler) -> web.StreamRespo
     if request.method not in ("GET", "HEAD"):
         if not _is_same_origin(request):
             raise web.HTTPForbidden(reason=translate_later("This form was not sent from this desk"))
-        form = request[FORM] = await _form(request)
+        form = request[FORM] = await _read_form(request)
         if not sessions.is_form_token(desk_of(request).keys, request[SESSION], form.get("token", "")):
             return send_again_page(
                 request,
@@ -160,7 +160,7 @@ def _is_same_origin(request: web.Request) -> bool:
     return origin in (f"http://{request.host}", f"https://{request.host}") and site == "same-origin"
 
 
-async def _form(request: web.Request) -> dict[str, str]:
+async def _read_form(request: web.Request) -> dict[str, str]:
     if request.content_type != "application/x-www-form-urlencoded":
         raise web.HTTPUnsupportedMediaType
     try:
@@ -182,7 +182,7 @@ async def require_login(request: web.Request, handler: Handler) -> web.StreamRes
     raise web.HTTPSeeOther(f"/login?back={quote(request.path_qs)}")
 
 
-def _of_pages(middleware: Middleware) -> Middleware:
+def _skip_programs(middleware: Middleware) -> Middleware:
     """Leaves out what programs ask, which has no cookies and no forms."""
 
     @web.middleware
@@ -193,7 +193,7 @@ def _of_pages(middleware: Middleware) -> Middleware:
 
 
 PAGES = (show_errors, refuse_other_hosts, ensure_session, check_forms, require_login)
-MIDDLEWARES = (choose_interface, answer_problems, *map(_of_pages, PAGES))
+MIDDLEWARES = (choose_interface, answer_problems, *map(_skip_programs, PAGES))
 
 
 # The login and the name.

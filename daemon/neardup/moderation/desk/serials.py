@@ -41,4 +41,4 @@ def _read_match(db: sqlite3.Connection, pair: Pair) -> tuple[SerialMatch | None,
     """The serials of a pair, and the ids of their chapters as they are shown."""
     match = serials.read_match_of_pair(db, *pair)
     dots = match.dots if match else ()
-    return match, names.shown_ids(db, {story for dot in dots for story in (dot.source_id, dot.copy_id)})
+    return match, names.read_shown_ids(db, {story for dot in dots for story in (dot.source_id, dot.copy_id)})

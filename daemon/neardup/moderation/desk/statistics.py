@@ -133,7 +133,7 @@ async def show(request: web.Request) -> web.Response:
         waiting=found.waiting,
         waits=found.waiting and [_length(found.waiting.median), _length(found.waiting.ninth_decile)],
         agreeing=sum(n for (first, second), n in found.judged_twice.items() if first == second),
-        kappa=second_reviews.kappa(found.judged_twice),
+        kappa=second_reviews.compute_kappa(found.judged_twice),
         verdicts=[verdict for verdict in DECIDING if any(verdict in both for both in found.judged_twice)],
         oldest_wait=found.oldest and _length(now - found.oldest[1]),
     )
@@ -142,23 +142,23 @@ async def show(request: web.Request) -> web.Response:
 def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
     today = now // DAY_MS
     since = (today - DAYS + 1) * DAY_MS
-    oldest = moderation_statistics.oldest_open(db)
+    oldest = moderation_statistics.find_oldest_open(db)
     return Statistics(
         range(today - DAYS + 1, today + 1),
         moderation_statistics.count_opened(db, since),
         moderation_statistics.count_decided(db, since),
-        moderation_statistics.waiting_times(moderation_statistics.list_waits(db, since)),
+        moderation_statistics.measure_waiting(moderation_statistics.list_waits(db, since)),
         second_reviews.count_verdicts(db),
-        [row for row in verdicts.verdict_counts(db) if row["judged"] and row["kind"] in list_kinds()],
-        meaning_flags.precision(db, MARGIN_BAND),
-        oldest and (names.shown_ids(db, oldest[:1])[oldest[0]], oldest[1]),
+        [row for row in verdicts.count_verdicts(db) if row["judged"] and row["kind"] in list_kinds()],
+        meaning_flags.count_verdicts(db, MARGIN_BAND),
+        oldest and (names.read_shown_ids(db, oldest[:1])[oldest[0]], oldest[1]),
         moderation_statistics.count_flagged(db, today * DAY_MS),
         moderation_statistics.count_fingerprinted(db, today * DAY_MS),
     )
 
 
 def _chart_of_verdicts(rows: Sequence[sqlite3.Row], names: Mapping[Kind, str]) -> Chart:
-    """How the decided pairs of each kind were judged: a column a kind, of rows of `verdicts.verdict_counts`."""
+    """How the decided pairs of each kind were judged: a column a kind, of rows of `verdicts.count_verdicts`."""
     counts: Counter[tuple[str, int]] = Counter()
     for row in rows:
         column, dismissed = list(names).index(row["kind"]), row["not_similar"]

@@ -41,7 +41,7 @@ from neardup.source.parse import parse_id
 class StoryDetails:
     """A story in the ledger: its similarity, its row of `described`, its case, and the complaints about it.
 
-    `removed_texts` are those that it matches, rows of `ledger.removed_texts.of_stories`.  `first_seen` is its first
+    `removed_texts` are those that it matches, rows of `removed_texts.read_of_stories`.  `first_seen` is its first
     entry in the log of what was seen first, None for a story that is older than the log.
     """
 
@@ -124,19 +124,19 @@ def _address_without(request: web.Request, found: Similarity, left_out: Collecti
 
 def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
     """What the ledger knows of a story; None if it does not have it."""
-    found = similarities.of_story(db, story_id)
+    found = similarities.read_similarity(db, story_id)
     if found is None:
         return None
-    case_id = cases.of_story(db, story_id)
+    case_id = cases.find_case(db, story_id)
     return StoryDetails(
         found,
         describe_stories(db, [story_id])[story_id],
-        None if case_id is None else names.shown_ids(db, [case_id])[case_id],
+        None if case_id is None else names.read_shown_ids(db, [case_id])[case_id],
         authors.read_histories(db, [found.author_id]).get(found.author_id or ""),
-        marks.of_stories(db, [story_id]).get(story_id, ()),
+        marks.read_marks(db, [story_id]).get(story_id, ()),
         complaints.of_stories(db, [story_id]),
-        removed_texts.of_stories(db, [story_id]),
-        next(iter(first_seen.entries_of(db, story_id)), None),
+        removed_texts.read_of_stories(db, [story_id]),
+        next(iter(first_seen.list_entries(db, story_id)), None),
     )
 
 

@@ -112,7 +112,7 @@ async def decide_case(request: web.Request) -> web.StreamResponse:
     if position is None or following is None:
         raise web.HTTPSeeOther(f"/{case_query_of(queue, done=done)}")
     after = await ledger.read(case_position_of, queue, following, position.at)
-    [shown] = (await ledger.read(names.shown_ids, [following])).values()
+    [shown] = (await ledger.read(names.read_shown_ids, [following])).values()
     raise web.HTTPSeeOther(f"{case_url(shown)}{case_query_of(queue, at=after.at, done=done)}")
 
 
@@ -187,7 +187,7 @@ async def _claim_next(ledger: Connections, queue: CaseQueue, position: QueuePosi
 
 def _case_state(db: sqlite3.Connection, case_id: int) -> dict[str, Any]:
     is_open = deciding.list_open_flags(db, case_id)
-    return {"seen": verdicts.state(db, is_open), "history": verdicts.of_case(db, case_id), "flagged": len(is_open)}
+    return {"seen": verdicts.state(db, is_open), "history": verdicts.list_of_case(db, case_id), "flagged": len(is_open)}
 
 
 async def decide_pair(request: web.Request) -> web.StreamResponse:
@@ -251,10 +251,10 @@ async def show_decisions(request: web.Request) -> web.Response:
 def _list_decisions(db: sqlite3.Connection, moderator: str) -> list[dict[str, Any]]:
     """The moderator's last decisions, the latest first, each with its first pair, a row of `pairs`, and its address."""
     listed = []
-    for done in verdicts.decisions_by(db, moderator, SHOWN_DECISIONS):
+    for done in verdicts.list_decisions(db, moderator, SHOWN_DECISIONS):
         decision = read_decision(db, done)
         if decision is not None:
-            row = flags.of_pair(db, *(parse_id(str(shown)) for shown in decision.pairs[0]))
+            row = flags.read_pair(db, *(parse_id(str(shown)) for shown in decision.pairs[0]))
             address = _path_of(decision) if row else pair_url(*decision.pairs[0], "meaning")
             listed.append({"decision": decision, "first": row and dict(row), "address": address})
     return listed
@@ -267,9 +267,9 @@ def _path_of(decision: Decision) -> str:
 
 
 def _pair_state(db: sqlite3.Connection, pair: Pair) -> dict[str, Any]:
-    row = flags.of_pair(db, *pair)
+    row = flags.read_pair(db, *pair)
     return {
         "seen": verdicts.state(db, [row["flag_id"]] if row else []),
-        "history": verdicts.of_pair(db, *pair),
+        "history": verdicts.list_of_pair(db, *pair),
         "flagged": int(row is not None),
     }

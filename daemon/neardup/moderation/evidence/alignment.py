@@ -51,7 +51,7 @@ class Stretch:
 Sides = tuple[list[Stretch], list[Stretch]]
 
 
-def stretches(facts: Evidence) -> Sides:
+def list_stretches(facts: Evidence) -> Sides:
     """The stretches to highlight or fold in A and in B, in reading order; passages are numbered from 1, in A's order.
 
     Words in no stretch are plain text.  The highlighted ones are those of the copied spans: the passages, and the edits
@@ -59,15 +59,15 @@ def stretches(facts: Evidence) -> Sides:
     """
     both = [
         [Stretch(side.word, side.word + side.words, Highlight.COPIED, number) for side in (passage.a, passage.b)]
-        for number, passage in enumerate(in_order(facts), 1)
+        for number, passage in enumerate(sort_passages(facts), 1)
     ]
     shown_a, shown_b = (
         list(_cut_spans(spans, (sides[n] for sides in both))) for n, spans in enumerate((facts.spans_a, facts.spans_b))
     )
-    return with_folds(shown_a, facts.a.words or 0), with_folds(shown_b, facts.b.words or 0)
+    return add_folds(shown_a, facts.a.words or 0), add_folds(shown_b, facts.b.words or 0)
 
 
-def in_order(facts: Evidence) -> list[CopiedPassage]:
+def sort_passages(facts: Evidence) -> list[CopiedPassage]:
     """The passages in A's order, by which they are numbered."""
     return sorted(facts.passages, key=lambda passage: passage.a.word)
 
@@ -93,7 +93,7 @@ def _cut_spans(spans: WordSpans, copied: Iterable[Stretch]) -> Iterator[Stretch]
             yield Stretch(at, end, Highlight.CHANGED)
 
 
-def with_folds(shown: list[Stretch], words: int) -> list[Stretch]:
+def add_folds(shown: list[Stretch], words: int) -> list[Stretch]:
     """Sort the stretches and add folds between them; a story without highlights gets no folds."""
     if not shown:
         return []
@@ -190,21 +190,21 @@ class ShownSpan:
 
 def align_stories(facts: Evidence, a: LoadedStory, b: LoadedStory) -> AlignedStories:
     """Highlight what `query.evidence` found in both texts.  Passages are numbered from 1, in A's order."""
-    shown_a, shown_b = stretches(facts)
+    shown_a, shown_b = list_stretches(facts)
     text_a, text_b = a.text.located, b.text.located
-    spans_a, spans_b = spans_of(text_a, shown_a), spans_of(text_b, shown_b)
-    groups = list(_passage_groups(facts))
+    spans_a, spans_b = convert_to_spans(text_a, shown_a), convert_to_spans(text_b, shown_b)
+    groups = list(_group_passages(facts))
     longest = sorted(sorted(groups, key=lambda group: -group.words)[:MAX_PASSAGE_PAIRS], key=lambda group: group.first)
     return AlignedStories(
-        Side(tuple(blocks(text_a.text, spans_a)), _bars(facts.spans_a, facts.a.words or 0)),
-        Side(tuple(blocks(text_b.text, spans_b)), _bars(facts.spans_b, facts.b.words or 0)),
+        Side(tuple(cut_blocks(text_a.text, spans_a)), _make_bars(facts.spans_a, facts.a.words or 0)),
+        Side(tuple(cut_blocks(text_b.text, spans_b)), _make_bars(facts.spans_b, facts.b.words or 0)),
         tuple(
             PassagePair(
                 group.first,
                 group.last,
                 group.words,
-                excerpt(text_a, spans_a, group.in_a),
-                excerpt(text_b, spans_b, group.in_b),
+                cut_excerpt(text_a, spans_a, group.in_a),
+                cut_excerpt(text_b, spans_b, group.in_b),
             )
             for group in longest
         ),
@@ -212,7 +212,7 @@ def align_stories(facts: Evidence, a: LoadedStory, b: LoadedStory) -> AlignedSto
     )
 
 
-def spans_of(text: Located, shown: Sequence[Stretch]) -> list[ShownSpan]:
+def convert_to_spans(text: Located, shown: Sequence[Stretch]) -> list[ShownSpan]:
     """Convert stretches of words, in reading order, to spans of characters that cover the whole text."""
     spans: list[ShownSpan] = []
     done = 0
@@ -252,14 +252,14 @@ class _PassageGroup:
     in_b: range
 
 
-def _passage_groups(facts: Evidence) -> Iterator[_PassageGroup]:
+def _group_passages(facts: Evidence) -> Iterator[_PassageGroup]:
     """Group the passages of each span, in A's order; a group begins where the previous group of its span ends."""
 
-    def spans_of(passage: CopiedPassage) -> tuple[int, int]:
+    def find_spans(passage: CopiedPassage) -> tuple[int, int]:
         return bisect(facts.spans_a, (passage.a.word, math.inf)), bisect(facts.spans_b, (passage.b.word, math.inf))
 
     number = 0
-    for _, chain in groupby(in_order(facts), spans_of):
+    for _, chain in groupby(sort_passages(facts), find_spans):
         start = None
         words, first, passages = 0, number + 1, list(chain)
         for passage in passages:
@@ -273,7 +273,7 @@ def _passage_groups(facts: Evidence) -> Iterator[_PassageGroup]:
                 words, first = 0, number + 1
 
 
-def excerpt(text: Located, spans: Sequence[ShownSpan], words: range) -> tuple[Fragment, ...]:
+def cut_excerpt(text: Located, spans: Sequence[ShownSpan], words: range) -> tuple[Fragment, ...]:
     """The fragments of these words and a few words around them; the middle of a long range is elided."""
     outer = range(max(words.start - SURROUNDING_WORDS, 0), min(words.stop + SURROUNDING_WORDS, len(text.starts)))
     if len(words) <= 2 * (FIRST_WORDS + LAST_WORDS):
@@ -292,20 +292,20 @@ def _within(text: str, spans: Sequence[ShownSpan], start: int, end: int) -> Iter
             yield Fragment(text[max(start, span.start) : min(end, span.end)], highlight, span.passage)
 
 
-def blocks(text: str, spans: Sequence[ShownSpan]) -> Iterator[Paragraph | Fold]:
+def cut_blocks(text: str, spans: Sequence[ShownSpan]) -> Iterator[Paragraph | Fold]:
     """Cut the text of these spans into paragraphs and folds."""
     shown: list[ShownSpan] = []
     for span in spans:
         if span.highlight is Highlight.FOLDED:
-            yield from paragraphs(text, shown)
-            yield Fold(span.words, tuple(paragraphs(text, [replace(span, highlight=Highlight.PLAIN)])))
+            yield from cut_paragraphs(text, shown)
+            yield Fold(span.words, tuple(cut_paragraphs(text, [replace(span, highlight=Highlight.PLAIN)])))
             shown = []
         else:
             shown.append(span)
-    yield from paragraphs(text, shown)
+    yield from cut_paragraphs(text, shown)
 
 
-def paragraphs(text: str, spans: Sequence[ShownSpan]) -> list[Paragraph]:
+def cut_paragraphs(text: str, spans: Sequence[ShownSpan]) -> list[Paragraph]:
     """Cut the text of these spans into one paragraph per line; a blank line is part of the next or the last one."""
     lines: list[list[Fragment]] = []
     line: list[Fragment] = []
@@ -326,14 +326,14 @@ def paragraphs(text: str, spans: Sequence[ShownSpan]) -> list[Paragraph]:
     return [Paragraph(tuple(fragments)) for fragments in lines]
 
 
-def _bars(spans: WordSpans, words: int) -> tuple[Bar, ...]:
+def _make_bars(spans: WordSpans, words: int) -> tuple[Bar, ...]:
     return tuple(Bar(round(1000 * start / words, 2), round(1000 * (end - start) / words, 2)) for start, end in spans)
 
 
 # The legend of a page.
 
 
-def legend_of(a: Iterable[Fragment], b: Iterable[Fragment]) -> set[str]:
+def list_highlights(a: Iterable[Fragment], b: Iterable[Fragment]) -> set[str]:
     """The highlights among the fragments of A and of B: "copied", and "changed_a" and "changed_b" for edited words."""
     in_a, in_b = ({fragment.highlight for fragment in fragments} for fragments in (a, b))
     found = {
@@ -344,12 +344,12 @@ def legend_of(a: Iterable[Fragment], b: Iterable[Fragment]) -> set[str]:
     return {name for name, occurs in found.items() if occurs}
 
 
-def legend_of_stories(aligned: AlignedStories) -> set[str]:
+def list_story_highlights(aligned: AlignedStories) -> set[str]:
     """The highlights in two whole stories."""
-    return legend_of(_fragments(aligned.a), _fragments(aligned.b))
+    return list_highlights(_list_fragments(aligned.a), _list_fragments(aligned.b))
 
 
-def _fragments(side: Side) -> Iterator[Fragment]:
+def _list_fragments(side: Side) -> Iterator[Fragment]:
     for block in side.blocks:
         for paragraph in block.paragraphs if isinstance(block, Fold) else (block,):
             yield from paragraph.fragments

@@ -87,7 +87,7 @@ def lay_out(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], know
             known.get(story, UNKNOWN)["title"],
             letters.get(story),
             story == cluster.earliest,
-            *_position(n, len(members_drawn)),
+            *_place_member(n, len(members_drawn)),
         )
         for n, story in enumerate(members_drawn)
     }
@@ -107,7 +107,7 @@ def lay_out(cluster: Cluster, edges: Sequence[Edge], pair: tuple[int, ...], know
     )
 
 
-def _position(n: int, count: int) -> tuple[float, float]:
+def _place_member(n: int, count: int) -> tuple[float, float]:
     """The coordinates of member n of `count`: the first is at the top, the others follow clockwise."""
     angle = 2 * math.pi * n / count - math.pi / 2
     return round(SIZE / 2 + RADIUS * math.cos(angle), 1), round(SIZE / 2 + RADIUS * math.sin(angle), 1)

@@ -10,10 +10,10 @@ from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.text import Text
 from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
-from neardup.moderation.evidence.alignment import align_stories, in_order, legend_of_stories
+from neardup.moderation.evidence.alignment import align_stories, list_story_highlights, sort_passages
 from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
 from neardup.moderation.export.destination import write_atomically
-from neardup.moderation.templating import environment, inline_assets
+from neardup.moderation.templating import load_assets, make_environment
 from neardup.query.compare import Comparer, load_pair, read_common
 from neardup.query.evidence import (
     Evidence,
@@ -35,11 +35,11 @@ def render_evidence(
     languages: Languages,
 ) -> str:
     """The evidence page of a pair as one self-contained HTML document."""
-    template = environment(languages).get_template(TEMPLATE)
-    return template.render(**template_values(facts, a, b, graph), inline_assets=inline_assets(languages))
+    template = make_environment(languages).get_template(TEMPLATE)
+    return template.render(**make_template_values(facts, a, b, graph), inline_assets=load_assets(languages))
 
 
-def template_values(
+def make_template_values(
     facts: Evidence, a: LoadedStory | UnreadableStory, b: LoadedStory | UnreadableStory, graph: Graph | None
 ) -> dict[str, Any]:
     """The values of evidence.html.j2: the evidence for a pair, its stories and its cluster."""
@@ -55,23 +55,23 @@ def template_values(
         "shares": {side: wording.describe_share(facts, side) for side in facts.sides},
         "scores": wording.list_scores(facts),
         "aligned": aligned,
-        "legend": legend_of_stories(aligned),
+        "legend": list_story_highlights(aligned),
         "graph": graph,
     }
 
 
-def passage_at(facts: Evidence, word: int) -> int | None:
+def find_passage(facts: Evidence, word: int) -> int | None:
     """The number of the passage that holds a word of B, or else of the nearest one; None without passages."""
     distances = [
         (max(passage.b.word - word, word - passage.b.word - passage.b.words + 1, 0), number)
-        for number, passage in enumerate(in_order(facts), 1)
+        for number, passage in enumerate(sort_passages(facts), 1)
     ]
     return min(distances)[1] if distances else None
 
 
 def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None:
     """The drawing of the cluster of a pair (A, B) of stories; None unless it has both and another story."""
-    found = clusters.around(db, pair[0])
+    found = clusters.find_around(db, pair[0])
     if found is None or len(found[0].stories) <= len(pair) or pair[1] not in found[0].stories:
         return None
     return lay_out(*found, pair, stories.describe(db, choose_drawn(found[0], pair)))
@@ -88,7 +88,7 @@ async def write_evidence(comparer: Comparer, first: str, second: str, path: Path
     if comparer.ledger is not None and "id" in a.known and "id" in b.known:
         with closing(read(comparer.ledger)) as db, translate_errors(comparer.ledger):
             pair = a.known["id"], b.known["id"]
-            flag = flags.of_pair(db, *pair)
+            flag = flags.read_pair(db, *pair)
             graph = cluster_graph(db, pair)
             common = read_common(db, a, b)
     if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):

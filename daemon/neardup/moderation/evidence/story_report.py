@@ -17,7 +17,15 @@ from neardup.core.verify.alignment import Mask, mask_common
 from neardup.core.verify.spans import union_of_spans
 from neardup.ledger import passages
 from neardup.ledger.similarities import Similarity, Source
-from neardup.moderation.evidence.alignment import Fold, Highlight, Paragraph, Stretch, blocks, spans_of, with_folds
+from neardup.moderation.evidence.alignment import (
+    Fold,
+    Highlight,
+    Paragraph,
+    Stretch,
+    add_folds,
+    convert_to_spans,
+    cut_blocks,
+)
 from neardup.query.evidence import LoadedStory
 from neardup.records import Language, Spans
 
@@ -29,7 +37,7 @@ Places = npt.NDArray[np.int64]
 def find_common_words(db: sqlite3.Connection, language: Language, words: Hashes) -> Mask:
     """Word hashes (n,) of a story -> (n,) which words stand in common passages of its language."""
     hashes, _ = sample_grams(words)
-    return mask_common(words, passages.common_among(db, language, find_distinct(hashes)))
+    return mask_common(words, passages.find_common_among(db, language, find_distinct(hashes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,42 +96,42 @@ def make_story_report(found: Similarity, story: LoadedStory | None, common: Mask
     `common` (words,) says which words stand in common passages; it is None if the text is not the one that was
     compared, so that no place in it is known.
     """
-    owned = _stretches(found, common if common is not None else np.zeros(found.words, bool))
+    owned = _list_stretches(found, common if common is not None else np.zeros(found.words, bool))
     owners = [owner for owner, _ in owned if owner is not None]
     first_of = {owner: number for number, owner in reversed(list(enumerate(owners, 1)))}
     sources = tuple(
         ReportedSource(
             n + 1,
-            _colour(n),
+            _choose_colour(n),
             source,
             int(source.spans[0, 0]) if len(source.spans) else None,
             first_of.get(n) if common is not None else None,
-            _bars(source.spans[:MOST_BARS], found.words, _colour(n)),
+            _make_bars(source.spans[:MOST_BARS], found.words, _choose_colour(n)),
         )
         for n, source in enumerate(found.sources)
     )
     stretches = [stretch for _, stretch in owned]
-    passages = tuple(_passages(sources, owners, [stretch for stretch in stretches if stretch.passage is not None]))
+    passages = tuple(_list_passages(sources, owners, [stretch for stretch in stretches if stretch.passage is not None]))
     return StoryReport(
         sources,
         passages,
         tuple(
             bar
             for passage in passages
-            for bar in _bars(
+            for bar in _make_bars(
                 np.array([[passage.word, passage.word + passage.words]]), found.words, passage.source.colour
             )
         ),
-        () if story is None else _blocks(story, stretches if common is not None else []),
+        () if story is None else _cut_blocks(story, stretches if common is not None else []),
         has_common=any(stretch.highlight is Highlight.COMMON for stretch in stretches),
     )
 
 
-def _colour(n: int) -> int:
+def _choose_colour(n: int) -> int:
     return n + 1 if n < COLOURS else 0
 
 
-def _stretches(found: Similarity, common: Mask) -> list[tuple[int | None, Stretch]]:
+def _list_stretches(found: Similarity, common: Mask) -> list[tuple[int | None, Stretch]]:
     """The stretches to highlight in reading order, each with the index of its source, None for common text."""
     spans = [(n, start, end) for n, source in enumerate(found.sources) for start, end in source.spans.tolist()]
     span_of = np.full(found.words, -1, np.int64)
@@ -144,14 +152,14 @@ def _stretches(found: Similarity, common: Mask) -> list[tuple[int | None, Stretc
     return owned
 
 
-def _passages(
+def _list_passages(
     sources: Sequence[ReportedSource], owners: Sequence[int], stretches: Sequence[Stretch]
 ) -> Iterator[ReportedPassage]:
     starts = np.array([stretch.first for stretch in stretches], np.int64)
     ends = np.array([stretch.end for stretch in stretches], np.int64)
     others: list[list[int]] = [[] for _ in stretches]
     for source in sources:
-        held = _covered_before(source.about.spans, ends) - _covered_before(source.about.spans, starts)
+        held = _count_covered_before(source.about.spans, ends) - _count_covered_before(source.about.spans, starts)
         for n in np.flatnonzero(2 * held > ends - starts).tolist():
             others[n].append(source.number)
     for number, (owner, stretch, holding) in enumerate(zip(owners, stretches, others, strict=True), 1):
@@ -160,7 +168,7 @@ def _passages(
         yield ReportedPassage(number, source, stretch.first, stretch.end - stretch.first, others_of)
 
 
-def _covered_before(spans: Spans, places: Places) -> Places:
+def _count_covered_before(spans: Spans, places: Places) -> Places:
     """How many words of the spans stand before each of these places."""
     spans = union_of_spans(spans)
     if not len(spans):
@@ -172,13 +180,13 @@ def _covered_before(spans: Spans, places: Places) -> Places:
     return total - np.maximum(beyond, 0)
 
 
-def _bars(spans: Spans, words: int, colour: int) -> tuple[ReportedBar, ...]:
+def _make_bars(spans: Spans, words: int, colour: int) -> tuple[ReportedBar, ...]:
     return tuple(
         ReportedBar(round(1000 * start / words, 2), round(1000 * (end - start) / words, 2), colour)
         for start, end in spans.tolist()
     )
 
 
-def _blocks(story: LoadedStory, stretches: Sequence[Stretch]) -> tuple[Paragraph | Fold, ...]:
+def _cut_blocks(story: LoadedStory, stretches: Sequence[Stretch]) -> tuple[Paragraph | Fold, ...]:
     text = story.text.located
-    return tuple(blocks(text.text, spans_of(text, with_folds(list(stretches), len(text.starts)))))
+    return tuple(cut_blocks(text.text, convert_to_spans(text, add_folds(list(stretches), len(text.starts)))))

@@ -12,17 +12,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from neardup.ledger.marks import in_words
+from neardup.ledger.marks import describe_marks
 from neardup.moderation.wording import (
-    dates_of,
     describe_pair_order,
+    get_dates,
     list_dates,
     name_rare_words,
     name_sources,
 )
 from neardup.query.evidence import Evidence, Excerpt, StoryFacts
 from neardup.query.similarity import PassageOfStory, SimilarityReport, SourceReport
-from neardup.records import percent, readable_time
+from neardup.records import format_percent, format_readable_time
 
 SHOWN_PASSAGES = 10
 FIRST_WORDS, LAST_WORDS = 60, 20  # shown of a passage that is longer than both together
@@ -33,13 +33,13 @@ BAR_WIDTH = 24
 SHOWN_OF_A_SOURCE = 5  # of a source, the longest
 
 
-def side_by_side(facts: Evidence) -> Group:
+def render_pair(facts: Evidence) -> Group:
     """The evidence for a pair, laid out for a terminal."""
-    parts: list[RenderableType] = [_pair_header(facts), Text(), *map(Text, _findings(facts))]
+    parts: list[RenderableType] = [_make_pair_header(facts), Text(), *map(Text, _list_findings(facts))]
     for n, passage in enumerate(facts.passages[:SHOWN_PASSAGES], 1):
         positions = f"from word {passage.a.word + 1:,} of A and word {passage.b.word + 1:,} of B"
-        excerpts = _columns()
-        excerpts.add_row(_excerpt(passage.a), _excerpt(passage.b))
+        excerpts = _make_columns()
+        excerpts.add_row(_render_excerpt(passage.a), _render_excerpt(passage.b))
         parts += [Text(), Text(f"{n}. {passage.words:,} words, {positions}", "bold"), excerpts]
     rest = facts.passages[SHOWN_PASSAGES:]
     if rest:
@@ -47,46 +47,48 @@ def side_by_side(facts: Evidence) -> Group:
     return Group(*parts)
 
 
-def _columns() -> Table:
+def _make_columns() -> Table:
     table = Table(box=None, show_header=False, expand=True, padding=(0, 1))
     for _ in "ab":
         table.add_column(ratio=1, overflow="fold")
     return table
 
 
-def _pair_header(facts: Evidence) -> Table:
-    table = _columns()
+def _make_pair_header(facts: Evidence) -> Table:
+    table = _make_columns()
     a, b = facts.a, facts.b
     table.add_row(Text(f"A: {_name(a)}", "bold"), Text(f"B: {_name(b)}", "bold"))
     for key, template in (("title", "{}"), ("path", "{}"), ("author_id", "author {}")):
         values = getattr(a, key), getattr(b, key)
         if any(values):
-            table.add_row(*(Text(template.format(plain(value)) if value else "") for value in values))
-    for dates in zip_longest(list_dates(dates_of(a)), list_dates(dates_of(b))):
-        table.add_row(*(Text(f"{date[0]} {readable_time(date[1])} ({date[2]})" if date else "") for date in dates))
+            table.add_row(*(Text(template.format(make_plain(value)) if value else "") for value in values))
+    for dates in zip_longest(list_dates(get_dates(a)), list_dates(get_dates(b))):
+        table.add_row(
+            *(Text(f"{date[0]} {format_readable_time(date[1])} ({date[2]})" if date else "") for date in dates)
+        )
     table.add_row(*(Text(f"{side.words:,} words {side.language or ''}") for side in (a, b)))
     return table
 
 
 def _name(about: StoryFacts) -> str:
-    return plain(about.file or f"story {about.story_id}")
+    return make_plain(about.file or f"story {about.story_id}")
 
 
-def _findings(facts: Evidence) -> list[str]:
+def _list_findings(facts: Evidence) -> list[str]:
     assert facts.share_a is not None
     assert facts.share_b is not None
-    similarity = "" if facts.similarity is None else f"similarity {percent(facts.similarity)}"
-    shares = f"{percent(facts.share_a)} of A is also in B, {percent(facts.share_b)} of B in A"
+    similarity = "" if facts.similarity is None else f"similarity {format_percent(facts.similarity)}"
+    shares = f"{format_percent(facts.share_a)} of A is also in B, {format_percent(facts.share_b)} of B in A"
     scores = (
         f"{facts.hamming} of 128 bits differ, Jaccard {facts.jaccard:.2f}, "
         f"containment {facts.containment:.2f} (A in B) and {facts.matched_containment:.2f} (B in A)"
     )
     findings = [
-        "; ".join(filter(None, [similarity, shares, _words(facts)])),
+        "; ".join(filter(None, [similarity, shares, _describe_words(facts)])),
         f"{facts.kind or 'not a copy by the configured thresholds'}: {scores}",
     ]
     if facts.rare_words:
-        findings.append(f"rare words in the same order: {plain(name_rare_words(facts))}")
+        findings.append(f"rare words in the same order: {make_plain(name_rare_words(facts))}")
     findings.append(describe_pair_order(facts))
     if facts.same_author is not None:
         findings.append("the same author wrote both" if facts.same_author else "two different authors wrote them")
@@ -97,7 +99,7 @@ def _findings(facts: Evidence) -> list[str]:
     ]
 
 
-def _words(facts: Evidence) -> str:
+def _describe_words(facts: Evidence) -> str:
     """What is known of the words that were copied; of two texts in two scripts, the longest run is not."""
     found = []
     if facts.copied_words is not None:
@@ -108,23 +110,23 @@ def _words(facts: Evidence) -> str:
     return ", ".join(found)
 
 
-def _excerpt(side: Excerpt) -> Text:
+def _render_excerpt(side: Excerpt) -> Text:
     return Text.assemble(
-        (plain(side.before).lstrip(), CONTEXT),
+        (make_plain(side.before).lstrip(), CONTEXT),
         (f"«{abridge(side.text)}»", COPIED),
-        (plain(side.after).rstrip(), CONTEXT),
+        (make_plain(side.after).rstrip(), CONTEXT),
     )
 
 
 def abridge(text: str, first: int = FIRST_WORDS, last: int = LAST_WORDS) -> str:
     """A passage on one line; a long one without the words between its first and its last."""
-    words = plain(text).split()
+    words = make_plain(text).split()
     if len(words) > first + last:
         words = [*words[:first], "[…]", *words[-last:]]
     return " ".join(words)
 
 
-def plain(text: str) -> str:
+def make_plain(text: str) -> str:
     """A text on one line, without characters that a terminal would interpret."""
     return BLANK.sub(" ", text)
 
@@ -132,24 +134,24 @@ def plain(text: str) -> str:
 # The similarity of a story.
 
 
-def similarity_bars(report: SimilarityReport) -> Group:
+def render_report(report: SimilarityReport) -> Group:
     """A report, laid out for a terminal."""
-    parts: list[RenderableType] = [*_story_header(report)]
+    parts: list[RenderableType] = [*_render_story_header(report)]
     if report.sources:
-        parts += [Text(), _bars(report)]
+        parts += [Text(), _render_bars(report)]
     for n, source in enumerate(report.sources, 1):
-        parts += _passages(n, source)
+        parts += _render_passages(n, source)
     if report.no_text:
-        parts += [Text(), Text(f"the passages have no text: {plain(report.no_text)}")]
+        parts += [Text(), Text(f"the passages have no text: {make_plain(report.no_text)}")]
     return Group(*parts)
 
 
-def _story_header(report: SimilarityReport) -> list[Text]:
-    published = readable_time(report.published_at) if report.published_at else None
+def _render_story_header(report: SimilarityReport) -> list[Text]:
+    published = format_readable_time(report.published_at) if report.published_at else None
     facts = [
         report.language,
         f"{report.words:,} words",
-        *([f"author {plain(report.author_id)}"] if report.author_id else []),
+        *([f"author {make_plain(report.author_id)}"] if report.author_id else []),
         *([f"published {published}"] if published else []),
     ]
     if report.copied_words:
@@ -157,12 +159,12 @@ def _story_header(report: SimilarityReport) -> list[Text]:
     else:
         stand = "none of its words is known to be copied from a story by others"
     return [
-        Text(plain(f"story {report.story_id}  {report.title}"), "bold"),
+        Text(make_plain(f"story {report.story_id}  {report.title}"), "bold"),
         Text(", ".join(facts)),
-        Text(f"similarity {percent(report.similarity)}: {stand}"),
-        *([Text(f"marked as {in_words(report.marks)}")] if report.marks else []),
-        *([] if report.serial is None else [Text(plain(f"a chapter of the serial {report.serial}"))]),
-        *(Text(plain(_describe_serials(match))) for match in report.serial_matches),
+        Text(f"similarity {format_percent(report.similarity)}: {stand}"),
+        *([Text(f"marked as {describe_marks(report.marks)}")] if report.marks else []),
+        *([] if report.serial is None else [Text(make_plain(f"a chapter of the serial {report.serial}"))]),
+        *(Text(make_plain(_describe_serials(match))) for match in report.serial_matches),
     ]
 
 
@@ -176,28 +178,28 @@ def _describe_serials(match: dict[str, Any]) -> str:
     return f"serial {' follows '.join(works)}: {'; '.join(parts)}"
 
 
-def _bars(report: SimilarityReport) -> Table:
+def _render_bars(report: SimilarityReport) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 1))
     for column in ("", "share", "", "words", "kind", "source", "author", "published"):
         table.add_column(column, overflow="fold", justify="right" if column in {"share", "words"} else "left")
     for n, source in enumerate(report.sources, 1):
         table.add_row(
             f"{n}.",
-            percent(source.share),
+            format_percent(source.share),
             Bar(1, 0, source.share, width=BAR_WIDTH),
             f"{source.copied_words:,}",
             Text(source.kind if source.status == "open" else f"{source.kind}, {source.status.replace('_', ' ')}"),
-            Text(plain(f"{source.story_id} {source.title}")),
-            Text(plain(source.author_id or "")),
-            Text(readable_time(source.published_at) if source.published_at else "not known"),
+            Text(make_plain(f"{source.story_id} {source.title}")),
+            Text(make_plain(source.author_id or "")),
+            Text(format_readable_time(source.published_at) if source.published_at else "not known"),
         )
     return table
 
 
-def _passages(n: int, source: SourceReport) -> list[RenderableType]:
+def _render_passages(n: int, source: SourceReport) -> list[RenderableType]:
     longest = sorted(source.passages, key=lambda passage: passage.start - passage.end)[:SHOWN_OF_A_SOURCE]
-    parts: list[RenderableType] = [Text(), Text(plain(f"{n}. In story {source.story_id}"), "bold")]
-    parts += [_passage(passage) for passage in sorted(longest, key=lambda passage: passage.start)]
+    parts: list[RenderableType] = [Text(), Text(make_plain(f"{n}. In story {source.story_id}"), "bold")]
+    parts += [_render_passage(passage) for passage in sorted(longest, key=lambda passage: passage.start)]
     if not source.passages:
         parts.append(Text("its passages are not known: a text was not available when the pair was verified"))
     if more := len(source.passages) - len(longest):
@@ -205,6 +207,6 @@ def _passages(n: int, source: SourceReport) -> list[RenderableType]:
     return parts
 
 
-def _passage(passage: PassageOfStory) -> Text:
+def _render_passage(passage: PassageOfStory) -> Text:
     where = f"words {passage.start + 1:,} to {passage.end:,}"
     return Text(where) if passage.text is None else Text.assemble(f"{where}  ", (f"«{abridge(passage.text)}»", COPIED))

@@ -38,7 +38,7 @@ def choose(db: sqlite3.Connection, selection: Selection) -> tuple[dict[FlaggedCa
     """The cases to list, each with the ids of its flags to show, and the number of all selected cases."""
     every = case_queue.list_flagged_cases(db, selection)
     tally = Counter((case.language, case.kind) for case in every)
-    places = fair_shares(tally, MAX_CASES_SHOWN)
+    places = share_fairly(tally, MAX_CASES_SHOWN)
     chosen: dict[FlaggedCase, list[int]] = {}
     for case in every:
         if places[case.language, case.kind]:
@@ -49,20 +49,20 @@ def choose(db: sqlite3.Connection, selection: Selection) -> tuple[dict[FlaggedCa
 
 def list_cases(db: sqlite3.Connection, chosen: Mapping[FlaggedCase, list[int]]) -> list[ListedCase]:
     """The chosen cases with what the page says of them."""
-    cluster_of = clusters.by_story(db)
-    rows = flags.of_ids(db, [flag_id for flag_ids in chosen.values() for flag_id in flag_ids])
+    cluster_of = clusters.map_stories(db)
+    rows = flags.read_by_id(db, [flag_id for flag_ids in chosen.values() for flag_id in flag_ids])
     cases: list[ListedCase] = []
     for case, flag_ids in chosen.items():
         pairs = [export_row(rows[flag_id], cluster_of) for flag_id in flag_ids if flag_id in rows]
         lead = case.lead if case.lead is not None or not pairs else pairs[0]["story_id"]
-        found = None if lead is None else similarities.of_story(db, lead)
+        found = None if lead is None else similarities.read_similarity(db, lead)
         if found is not None and pairs:
             shown = list(names.show_ids(db, pairs, PAIRS.story_ids))
             cases.append(ListedCase(case, found, shown, case.flags - len(pairs)))
     return cases
 
 
-def fair_shares(sizes: Mapping[T, int], places: int) -> Counter[T]:
+def share_fairly(sizes: Mapping[T, int], places: int) -> Counter[T]:
     """The number of places of each group, in the order of `sizes`, in all at most `places`.
 
     No group gets a place that it cannot fill while another still needs it, and a group that does not get all it needs

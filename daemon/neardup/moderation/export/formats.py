@@ -59,10 +59,10 @@ def write_csv(path: Path, rows: Iterable[ExportRow], table: Table, *, bom: bool 
         writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC)
         writer.writerow(table.columns)
         for row in rows:
-            writer.writerow([_cell(value) for value in row.values()])
+            writer.writerow([_make_cell(value) for value in row.values()])
 
 
-def _cell(value: object) -> object:
+def _make_cell(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
     return guard_text(value) if isinstance(value, str) else value
@@ -100,7 +100,7 @@ def write_parquet(path: Path, rows: Iterable[ExportRow], table: Table, *, with_n
     import pyarrow as pa  # noqa: PLC0415 - it is optional, and takes a third of a second
     from pyarrow import parquet  # noqa: PLC0415
 
-    schema = schema_of(table, with_names=with_names)
+    schema = make_schema(table, with_names=with_names)
     source = iter(rows)
     with parquet.ParquetWriter(path, schema, compression="zstd") as out:
         while group := [_type_values(row, table, with_names=with_names) for row in islice(source, ROWS_PER_GROUP)]:
@@ -114,7 +114,7 @@ def _type_values(row: ExportRow, table: Table, *, with_names: bool) -> ExportRow
     return typed
 
 
-def schema_of(table: Table, *, with_names: bool = False) -> "Schema":
+def make_schema(table: Table, *, with_names: bool = False) -> "Schema":
     """The typed columns of an export.  The ids of stories are integers, or texts `with_names`."""
     import pyarrow as pa  # noqa: PLC0415 - it is optional, and takes a third of a second
 
@@ -199,10 +199,10 @@ def _write_cell(sheet: "Worksheet", row: int, column: int, value: object) -> Non
         case int() | float():
             sheet.write_number(row, column, value)
         case str():
-            sheet.write_string(row, column, _cell_text(value))
+            sheet.write_string(row, column, _make_cell_text(value))
 
 
-def _cell_text(text: str) -> str:
+def _make_cell_text(text: str) -> str:
     """A text as a cell can hold it.  XlsxWriter itself truncates long texts and escapes control characters."""
     # XlsxWriter would write <r>...</r> unescaped, as rich text; a space in front prevents that
     return f" {text}" if text.startswith("<r>") else text.translate(REPLACED_CHARACTERS)

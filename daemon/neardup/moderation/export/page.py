@@ -15,11 +15,11 @@ from typing import Any
 from neardup.core.languages import Languages
 from neardup.core.verify import tiers
 from neardup.moderation import wording
-from neardup.moderation.evidence.alignment import legend_of
+from neardup.moderation.evidence.alignment import list_highlights
 from neardup.moderation.export.cases import ListedCase, Tally
 from neardup.moderation.export.passages import CopiedPassages
 from neardup.moderation.export.tables import ExportRow
-from neardup.moderation.templating import environment, font_rules, page_values, static_text
+from neardup.moderation.templating import make_environment, make_font_rules, make_page_values, read_static
 from neardup.query.evidence import Evidence, StoryFacts
 from neardup.records import Kind, Language
 
@@ -38,8 +38,8 @@ def write_page(
     tally = Counter((listed.case.language, listed.case.kind) for listed in cases)
     languages = [language for language in registry if any(language == tallied for tallied, _ in tally)]
     kinds = [kind for kind in tiers.list_kinds() if any(kind == tallied for _, tallied in tally)]
-    page = _template(registry).stream(
-        **page_values(_style(languages, kinds, tally) + font_rules(registry)),
+    page = _open_template(registry).stream(
+        **make_page_values(_style(languages, kinds, tally) + make_font_rules(registry)),
         languages={shown: sum(n for (language, _), n in tally.items() if language == shown) for shown in languages},
         kinds={shown: sum(n for (_, kind), n in tally.items() if kind == shown) for shown in kinds},
         chosen=chosen.total(),
@@ -50,19 +50,19 @@ def write_page(
         ],
         cases=cases,
         passages=passages,
-        legend=_legend(passages),
+        legend=_list_highlights(passages),
     )
     page.enable_buffering(BUFFERED_CHUNKS)
     with path.open("w", encoding="utf-8") as out:
         page.dump(out)
 
 
-def _legend(passages: Passages) -> set[str]:
+def _list_highlights(passages: Passages) -> set[str]:
     shown = [pair for copied in passages.values() for pair in copied.passages]
-    return legend_of(chain.from_iterable(pair.a for pair in shown), chain.from_iterable(pair.b for pair in shown))
+    return list_highlights(chain.from_iterable(pair.a for pair in shown), chain.from_iterable(pair.b for pair in shown))
 
 
-def facts_of(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
+def make_evidence(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
     """A pair as evidence, for the wording; A is the match."""
     a, b = (
         StoryFacts(
@@ -108,12 +108,14 @@ def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
         if not tally[language, kind]
     ]
     shown = f"{', '.join(empty)} {{ display: block }}\n" if empty else ""
-    return static_text(*SHEETS) + hidden + shown
+    return read_static(*SHEETS) + hidden + shown
 
 
 @cache
-def _template(languages: Languages) -> Any:
-    return environment(languages).get_template(TEMPLATE, globals={"facts_of": facts_of, "wording": wording})
+def _open_template(languages: Languages) -> Any:
+    return make_environment(languages).get_template(
+        TEMPLATE, globals={"make_evidence": make_evidence, "wording": wording}
+    )
 
 
 def write_stories_page(path: Path, stories: Iterable[ExportRow], chosen: int, *, registry: Languages) -> None:
@@ -129,6 +131,6 @@ def write_members_page(path: Path, members: Iterable[ExportRow], chosen: int, *,
 
 
 def _write_list(path: Path, template: str, registry: Languages, **values: object) -> None:
-    style = static_text(*SHEETS) + font_rules(registry)
-    page = environment(registry).get_template(template).render(**page_values(style), **values)
+    style = read_static(*SHEETS) + make_font_rules(registry)
+    page = make_environment(registry).get_template(template).render(**make_page_values(style), **values)
     path.write_text(page, encoding="utf-8")

@@ -10,7 +10,7 @@ from neardup.config import Config
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.errors import Transient
 from neardup.ledger import read, stories, translate_errors
-from neardup.ledger.passages import common_of_language
+from neardup.ledger.passages import read_common
 from neardup.moderation.evidence.alignment import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.query.compare import load_story
@@ -38,13 +38,13 @@ class CopiedPassages:
     rare_words: tuple[str, ...] = ()
 
 
-async def copied_passages(
+async def find_copied_passages(
     config: Config, open_pool: OpenReaderPool, pairs: Mapping[int, tuple[int, int]]
 ) -> dict[int, CopiedPassages]:
     """The passages of each flag's pair (A, B) of stories, by flag id; no entry if a text cannot be read."""
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         rows = stories.describe(db, {story for pair in pairs.values() for story in pair})
-        common = {language: common_of_language(db, language) for language in {row["language"] for row in rows.values()}}
+        common = {language: read_common(db, language) for language in {row["language"] for row in rows.values()}}
     known = {story: dict(row) for story, row in rows.items()}
     remaining = list(pairs.items())
     copied: dict[int, CopiedPassages] = {}

@@ -16,10 +16,10 @@ from neardup.core.verify.clusters import Member, Policy, choose_kept
 from neardup.core.verify.tiers import list_kinds_of_meaning
 from neardup.errors import Misuse
 from neardup.ledger import clusters
-from neardup.ledger.flags import Selection, earlier_of
+from neardup.ledger.flags import Selection, find_earlier_story
 from neardup.ledger.similarities import unpack_spans
 from neardup.moderation.wording import describe_row_order, describe_top_source_order
-from neardup.records import rfc3339
+from neardup.records import format_time
 
 ExportRow = dict[str, Any]  # the columns of a table, in their order; None if a value is unknown
 
@@ -99,14 +99,14 @@ def export_row(row: sqlite3.Row | dict[str, Any], cluster_of: ClusterOfStory) ->
     pair["estimated"] = bool(pair["estimated"])
     authors = pair["story_author_id"], pair["matched_author_id"]
     pair["same_author"] = authors[0] == authors[1] if None not in authors else None
-    pair["earlier_id"] = earlier_of(pair)
+    pair["earlier_id"] = find_earlier_story(pair)
     pair["publication_order"] = describe_row_order(pair)
     for column in PAIR_TIMES:
-        pair[column] = rfc3339(pair[column])
+        pair[column] = format_time(pair[column])
     return {column: pair[column] for column in PAIR_COLUMNS}
 
 
-def whole_row(db: sqlite3.Connection, row: ExportRow) -> ExportRow:
+def make_whole_row(db: sqlite3.Connection, row: ExportRow) -> ExportRow:
     """A row of an export with the further columns of WHOLE_PAIRS.
 
     `signals` is a JSON object, and spans are JSON arrays of [start, end) in words, counted from 0; None if there are
@@ -168,16 +168,16 @@ def is_of_meaning(selection: Selection) -> bool:
     return True
 
 
-def meaning_row(row: sqlite3.Row) -> ExportRow:
+def convert_meaning_row(row: sqlite3.Row) -> ExportRow:
     """Convert a row of the view `meaning_pairs` to the columns of the export.
 
     `chunks` is the JSON array of the aligned chunks, counted from 0: that of the lower id, that of the higher, cosine.
     """
-    pair = dict(row) | {"earlier_id": earlier_of(dict(row)), "same_author": bool(row["same_author"])}
+    pair = dict(row) | {"earlier_id": find_earlier_story(dict(row)), "same_author": bool(row["same_author"])}
     if None in (row["story_author_id"], row["matched_author_id"]):
         pair["same_author"] = None
     for column in MEANING_TIMES:
-        pair[column] = rfc3339(pair[column])
+        pair[column] = format_time(pair[column])
     return {column: pair[column] for column in MEANING_PAIRS.columns}
 
 
@@ -202,13 +202,13 @@ STORIES = Table(
 )
 
 
-def story_row(row: sqlite3.Row | dict[str, Any]) -> ExportRow:
+def convert_story_row(row: sqlite3.Row | dict[str, Any]) -> ExportRow:
     """Convert a row of `similarities.select` to the columns of the export."""
     story = dict(row)
     story["publication_order"] = describe_top_source_order(story)
     story["hidden"] = bool(story["hidden"])
     for column in STORY_TIMES:
-        story[column] = rfc3339(story[column])
+        story[column] = format_time(story[column])
     return {column: story[column] for column in STORIES.columns}
 
 
@@ -231,7 +231,7 @@ MEMBERS = Table(
 )
 
 
-def member_rows(db: sqlite3.Connection, selection: Selection, policy: Policy) -> Iterator[ExportRow]:
+def list_member_rows(db: sqlite3.Connection, selection: Selection, policy: Policy) -> Iterator[ExportRow]:
     """A row for each member of the selected clusters: the largest cluster first, in it those to keep first."""
     for cluster_id, members in clusters.select_members(db, selection):
         keep = choose_kept(
@@ -242,5 +242,5 @@ def member_rows(db: sqlite3.Connection, selection: Selection, policy: Policy) ->
         )
         for member in ascending:
             row = dict(member) | {"cluster_id": cluster_id, "cluster_size": len(members), "story_id": member["id"]}
-            row |= {"keep": member["id"] in keep} | {column: rfc3339(member[column]) for column in MEMBER_TIMES}
+            row |= {"keep": member["id"] in keep} | {column: format_time(member[column]) for column in MEMBER_TIMES}
             yield {column: row[column] for column in MEMBERS.columns}

@@ -36,7 +36,7 @@ from neardup.moderation.export.page import (
     write_page,
     write_stories_page,
 )
-from neardup.moderation.export.passages import copied_passages
+from neardup.moderation.export.passages import find_copied_passages
 from neardup.moderation.export.tables import (
     MEANING_PAIRS,
     MEMBERS,
@@ -45,12 +45,12 @@ from neardup.moderation.export.tables import (
     WHOLE_PAIRS,
     ExportRow,
     Table,
+    convert_meaning_row,
+    convert_story_row,
     export_row,
     is_of_meaning,
-    meaning_row,
-    member_rows,
-    story_row,
-    whole_row,
+    list_member_rows,
+    make_whole_row,
 )
 from neardup.option_values import Format, Target
 from neardup.pages.reader_pool import OpenReaderPool
@@ -87,7 +87,7 @@ async def export(config: Config, open_pool: OpenReaderPool, target: Target | Non
     lists_cases = options.by == "pair" and options.file_format == "html"
     if lists_cases:
         await asyncio.to_thread(_refresh_cases, config.ledger.path)
-    passages = await _passages(config, open_pool, options.selection) if lists_cases and options.passages else {}
+    passages = await _find_passages(config, open_pool, options.selection) if lists_cases and options.passages else {}
 
     def write_selected(file: Path) -> list[int]:
         with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
@@ -130,11 +130,11 @@ def write(
     exported: list[int] = []
 
     def rows(selected: Iterator[sqlite3.Row]) -> Iterator[ExportRow]:
-        cluster_of = clusters.by_story(db)
+        cluster_of = clusters.map_stories(db)
         for row in selected:
             exported.append(row["flag_id"])
             shown = export_row(row, cluster_of)
-            yield whole_row(db, shown) if table is WHOLE_PAIRS else shown
+            yield make_whole_row(db, shown) if table is WHOLE_PAIRS else shown
 
     table = WHOLE_PAIRS if options.file_format == "parquet" else PAIRS
     if options.file_format == "html":
@@ -150,7 +150,7 @@ def write(
 def write_meaning(db: sqlite3.Connection, file: Path, options: ExportOptions) -> list[int]:
     """Write the translated and retold pairs to a local file and return their ids, for `meaning_flags.mark_exported`."""
     selected = list(meaning_flags.select(db, options.selection))
-    _write_rows(db, file, map(meaning_row, selected), MEANING_PAIRS, options)
+    _write_rows(db, file, map(convert_meaning_row, selected), MEANING_PAIRS, options)
     return [row["flag_id"] for row in selected]
 
 
@@ -161,7 +161,7 @@ def write_stories(db: sqlite3.Connection, file: Path, options: ExportOptions, la
     def rows(limit: int) -> Iterator[ExportRow]:
         for row in similarities.select(db, options.selection, limit=limit):
             exported.append(row["story_id"])
-            yield story_row(row)
+            yield convert_story_row(row)
 
     if options.file_format == "html":
         chosen = similarities.tally(db, options.selection).total()
@@ -174,7 +174,7 @@ def write_stories(db: sqlite3.Connection, file: Path, options: ExportOptions, la
 
 def write_members(db: sqlite3.Connection, file: Path, options: ExportOptions, languages: Languages) -> list[int]:
     """Write the members of clusters to a local file and return their ids; an HTML page gets some of them."""
-    rows = list(member_rows(db, options.selection, options.keep))
+    rows = list(list_member_rows(db, options.selection, options.keep))
     exported = [row["story_id"] for row in rows]
     if options.file_format == "html":
         shown = names.show_ids(db, rows[:MAX_STORIES_SHOWN], MEMBERS.story_ids)
@@ -201,12 +201,12 @@ def _write_rows(
             raise ValueError(f"{options.file_format} is no format of rows")
 
 
-async def _passages(config: Config, open_pool: OpenReaderPool, selection: Selection) -> Passages:
+async def _find_passages(config: Config, open_pool: OpenReaderPool, selection: Selection) -> Passages:
     """The copied passages of the pairs that the page lists."""
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
         chosen, _ = choose(db, selection)
-        rows = flags.of_ids(db, [flag_id for flag_ids in chosen.values() for flag_id in flag_ids])
-    return await copied_passages(
+        rows = flags.read_by_id(db, [flag_id for flag_ids in chosen.values() for flag_id in flag_ids])
+    return await find_copied_passages(
         config, open_pool, {flag_id: (row["matched_id"], row["story_id"]) for flag_id, row in rows.items()}
     )
 
