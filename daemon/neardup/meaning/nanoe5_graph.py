@@ -37,8 +37,8 @@ class _Graph:
 
     def add_node(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node with one output; returns its name."""
-        name = f"{operator}_{len(self.model.graph.add_node)}"
-        self.model.graph.add_node.append(helper.make_node(operator, inputs, [name], **attributes))
+        name = f"{operator}_{len(self.model.graph.node)}"
+        self.model.graph.node.append(helper.make_node(operator, inputs, [name], **attributes))
         return name
 
 
