@@ -43,7 +43,7 @@ def test_a_full_disk_refuses_a_story_and_loses_none(make_neardup: Make, tmp_path
     listen = f"127.0.0.1:{free_port()}"
     neardup = make_neardup(embedded())
     stored: dict[int, CheckAnswer] = {}
-    with mounted(tmp_path / "disk", "900k") as disk:
+    with mounted(tmp_path / "disk", "1300k") as disk:
         ledger = disk.folder / "neardup.db"
         client = client_library.Client(f"http://{listen}", attempts=1)
         with serving(neardup, listen, NEARDUP_LEDGER__PATH=str(ledger)) as (_, systemd, _), client:

@@ -244,7 +244,7 @@ async def test_story_says_when_it_was_seen_first_and_offers_the_proof(
     for digest, at in ((b"1" * 32, 1_000), (b"2" * 32, 9_000)):
         first_seen.append(ledger, [OTHER, COPYING], [digest, digest], at)
     link = f'<a href="/story/{COPYING}/proof">signed proof (JSON)</a>'
-    said = "Seen here first on 1 January 1970, 00:00 UTC, entry 2 of the log"
+    said = "In the log of texts since 1 January 1970, 00:00 UTC, entry 2"
     async with named_client(tmp_path) as client:
         _, page = await get(client, f"/story/{COPYING}")
         assert said in page and link not in page, "without a key nothing is signed"
