@@ -22,7 +22,7 @@ from tests.support.ledger_state import state
 from tests.support.paths import ROOT
 
 STORIES = 2_000
-STEPS = ["_copy", "files.faults_in", "Path.replace", "sync_folder"]  # the steps of a copy
+STEPS = ["_copy", "files.find_faults", "Path.replace", "sync_folder"]  # the steps of a copy
 KILLED = """
 import os
 from neardup.cli import main
