@@ -468,8 +468,13 @@ def format_time(milliseconds: int | None) -> str | None:
 
 
 def parse_milliseconds(time: str | None) -> int | None:
-    """The inverse of `rfc3339`."""
-    return None if time is None else round(datetime.fromisoformat(time).timestamp() * 1000)
+    """The inverse of `format_time`."""
+    return None if time is None else count_milliseconds(datetime.fromisoformat(time))
+
+
+def count_milliseconds(time: datetime | None) -> int | None:
+    """The milliseconds from 1970 to a time that has a zone, rounded."""
+    return None if time is None else round(time.timestamp() * 1000)
 
 
 def format_percent(share: float) -> str:

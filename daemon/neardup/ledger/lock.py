@@ -82,7 +82,7 @@ def _explain_failure(path: Path, error: OSError) -> Fatal:
 
 
 def _take(file: IO[str], seconds: float = INSTANT_SECONDS) -> bool:
-    deadline = time.monotonic() + seconds  # `holder` takes the lock for an instant, so one refusal proves nothing
+    deadline = time.monotonic() + seconds  # `read_holder` takes the lock for an instant, so one refusal proves nothing
     while True:
         with suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

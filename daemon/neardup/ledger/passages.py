@@ -235,7 +235,7 @@ def read_common_revision(db: sqlite3.Connection) -> int:
 
 
 def note_common_change(db: sqlite3.Connection) -> None:
-    """Let `common_revision` grow, within the caller's transaction."""
+    """Let the revision of `read_common_revision` grow, within the caller's transaction."""
     put_meta(db, REVISION, str(read_common_revision(db) + 1))
 
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,7 +32,7 @@ from neardup.pipeline.progress import Phase, Progress, Watch, ignore_progress
 from neardup.pipeline.run_lifecycle import carry_out
 from neardup.pipeline.scratch import make_scratch_folder
 from neardup.pipeline.summary import Summary
-from neardup.records import DECIDING, NO_SPANS, PERMITTED, Assessment, Signals, Spans, Verdict
+from neardup.records import DECIDING, NO_SPANS, PERMITTED, Assessment, Signals, Spans, Verdict, count_milliseconds
 from neardup.source.parse import parse_id
 
 OPEN, WITHDRAWN = "open", "withdrawn"
@@ -141,7 +140,7 @@ def _make_flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFla
         kind,
         Assessment(kind, signals, *spans),
         OPEN if status in UNDECIDED else Verdict(status).value,
-        _convert_time(row.get("flagged_at")) or now,
+        count_milliseconds(row.get("flagged_at")) or now,
         row.get("fingerprint_version") or version,
         kind in list_kinds_of_passages() if by_passages is None else by_passages,
         _read_verdict(row, now),
@@ -152,7 +151,7 @@ def _read_verdict(row: FlagRow, now: int) -> GivenVerdict | None:
     """The verdict that stands, if it decides the pair."""
     if row.get("undone_at") is not None or row.get("verdict") not in DECIDING:
         return None
-    decided_at = _convert_time(row.get("decided_at")) or now
+    decided_at = count_milliseconds(row.get("decided_at")) or now
     return GivenVerdict(Verdict(row["verdict"]), row.get("note") or "", row.get("moderator") or "", decided_at)
 
 
@@ -177,10 +176,6 @@ def _read_spans(row: FlagRow) -> list[Spans]:
         np.array(json.loads(text), np.int32).reshape(-1, 2) if (text := row.get(name)) else NO_SPANS
         for name in ("story_spans", "matched_spans")
     ]
-
-
-def _convert_time(time: datetime | None) -> int | None:
-    return None if time is None else round(time.timestamp() * 1000)
 
 
 async def import_fingerprints(

@@ -9,7 +9,6 @@ A story that copies has the share of its words that stand in its sources, all of
 
 import json
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from neardup.core.verify.clusters import Policy
 from neardup.ledger.similarities import make_row
 from neardup.moderation.export.formats import make_schema, type_times
 from neardup.moderation.export.tables import MEMBERS, STORIES, Table, convert_story_row
-from neardup.records import NO_SPANS, Spans
+from neardup.records import NO_SPANS, Spans, count_milliseconds
 from neardup.spark.session import Batches, convert_to_microseconds
 
 # As the view `sources` of a ledger says: an author who is not known counts as another.
@@ -160,12 +159,8 @@ def make_story_row(flags: list[dict[str, Any]]) -> dict[str, Any] | None:
         "copied_words": copied_words,
     }
     row |= {"similarity": similarity, "sources": count, "top_share": top_share, "kinds": kinds}
-    row |= {name: _convert_time(row[name]) for name in row if name.endswith(("published_at", "updated_at"))}
+    row |= {name: count_milliseconds(row[name]) for name in row if name.endswith(("published_at", "updated_at"))}
     return type_times(convert_story_row(row), STORIES)
-
-
-def _convert_time(time: datetime | None) -> int | None:
-    return None if time is None else round(time.timestamp() * 1000)
 
 
 def _parse_spans(bounds: str | None) -> Spans:

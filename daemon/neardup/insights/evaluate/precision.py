@@ -13,7 +13,7 @@ from neardup.records import DECIDING
 
 
 def measure_precision_on_record(path: Path) -> list[Facts]:
-    """Return `precision_by_verdicts` of a ledger; empty if there is no ledger yet.  Raises as `read` does."""
+    """Return `measure_precision` of a ledger; empty if there is no ledger yet.  Raises as `read` does."""
     if not path.exists():
         return []
     with closing(read(path)) as db, translate_errors(path):
