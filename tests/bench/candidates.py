@@ -94,14 +94,14 @@ async def measure(index: Index, stories: Stories, probes: Probes, server_cpu: Se
     for changes in stories.changes(first, len(stories), BATCH):
         async with _timed(figures.insert, server_cpu):
             await index.apply(changes, changes[-1].seq)
-    await index.lookup(probes.stories.banded(0, 1))  # the first lookup loads compiled code
+    await index.look_up(probes.stories.banded(0, 1))  # the first lookup loads compiled code
     for start in range(0, PROBES, PROBES_PER_LOOKUP):
         batch = probes.stories.banded(start, start + PROBES_PER_LOOKUP)
         simhashes_only = [replace(probe, signature=None) for probe in batch]
         async with _timed(figures.simhash_lookup, server_cpu):
-            await index.lookup(simhashes_only)
+            await index.look_up(simhashes_only)
         async with _timed(figures.lookup, server_cpu):
-            _, results = await index.lookup(batch)
+            _, results = await index.look_up(batch)
         for n, (probe, result) in enumerate(zip(batch, results, strict=True), start):
             nominee, candidates = _nominated(stories, probe, result)
             figures.candidates.append(candidates)

@@ -98,7 +98,7 @@ async def _warm_up(app: App) -> None:
     """Load compiled code now, so that its loading counts for no stage."""
     fingerprint_version.version()
     probe = BandedFingerprint(HINDI, bytes(16), bytes(64))
-    await app.index.lookup([probe])
+    await app.index.look_up([probe])
     is_worth_comparing(probe, probe, app.config.detection.of(probe.language))
 
 

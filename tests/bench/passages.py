@@ -65,9 +65,9 @@ def build(folder: Path, stories: int, merging: bool) -> Figures:
                 pass
             merge_seconds += time.perf_counter() - start
     projected = estimate_bytes(index.postings, stories)
-    segments = len(index.files())
+    segments = len(index.list_files())
     return {
-        "bytes a story": index.size() / stories,
+        "bytes a story": index.measure_size() / stories,
         "projected": projected / stories,
         "segments": segments,
         "merge s": merge_seconds,
@@ -80,9 +80,9 @@ def lookups(folder: Path, stories: int, cold: bool) -> Figures:
     index = PassageIndex.open(folder, "ledger", "1")
     first = stories // 2 // FLUSHED * FLUSHED + 1
     probes = [hashes for _, hashes in rows(first, min(first + FLUSHED - 1, stories))][:DAILY]
-    index.lookup(probes[:1], COMMON)  # reads the checksums
+    index.look_up(probes[:1], COMMON)  # reads the checksums
     if cold:
-        for path in index.files():
+        for path in index.list_files():
             _evict(path)
     else:
         _look_up(index, probes)
@@ -114,7 +114,7 @@ def check(folder: Path, _: int) -> Figures:
 
 
 def _look_up(index: PassageIndex, probes: list[Any]) -> int:
-    return sum(len(found.numbers) for batch in cut_batches(probes, BATCH) for found in index.lookup(batch, COMMON))
+    return sum(len(found.numbers) for batch in cut_batches(probes, BATCH) for found in index.look_up(batch, COMMON))
 
 
 def _evict(path: Path) -> None:

@@ -37,11 +37,11 @@ async def look_up(setup: Setup, lookups: Lookups) -> Figures:
         figures: Figures = {}
         pairs, digest = 0, blake2b(digest_size=8)
         for tier, probes in zip(TIERS, (without_signatures(lookups.probes), lookups.probes), strict=True):
-            await index.lookup([probes[0].banded])  # the first lookup loads compiled code
+            await index.look_up([probes[0].banded])  # the first lookup loads compiled code
             tally = _Tally()
             for batch in cut_batches(probes, BATCH):
                 start = time.perf_counter()
-                _, results = await index.lookup([probe.banded for probe in batch])
+                _, results = await index.look_up([probe.banded for probe in batch])
                 tally.seconds.append(time.perf_counter() - start)
                 tally.add(batch, results)
                 if tier == TIERS[-1]:

@@ -105,9 +105,9 @@ async def test_the_first_lookup_is_not_timed(tmp_path: Path, monkeypatch: pytest
         return 0.0
 
     class Watched(SqliteIndex):
-        async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
+        async def look_up(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
             timed.append(len(clock_calls) % 2 == 1)
-            return await super().lookup(probes)
+            return await super().look_up(probes)
 
     monkeypatch.setattr(candidates, "PROBES", candidates.PROBES_PER_LOOKUP)
     rng = np.random.default_rng(1)

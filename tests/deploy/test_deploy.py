@@ -60,7 +60,7 @@ async def test_redis_accepts_the_configuration_and_suits_the_daemon(tmp_path: Pa
         assert (config["appendonly"], config["appendfsync"]) == ("yes", "everysec"), config
         assert sock.stat().st_mode & 0o777 == 0o770, "the socket must be open to owner and group only"
         index = await open_redis(url, dict.fromkeys(LANGUAGES, Banding()), CODES)
-        problem = await index.problem()
+        problem = await index.find_problem()
         await index.close()
     assert problem is None, problem
 

@@ -38,15 +38,15 @@ GARBAGE = {
 }
 Call = Callable[[RedisIndex], Awaitable[object]]
 CALLS: dict[str, Call] = {
-    "position": lambda index: index.position(),
-    "lookup": lambda index: index.lookup([BandedFingerprint(HINDI, bytes(16), bytes(64))]),
+    "read_position": lambda index: index.read_position(),
+    "look_up": lambda index: index.look_up([BandedFingerprint(HINDI, bytes(16), bytes(64))]),
     "apply": lambda index: index.apply([STORY], 1),
     "clear": lambda index: index.clear("ledger", "version"),
     "admit": lambda index: index.admit("version"),
     "count_stories": lambda index: index.count_stories(),
-    "missing": lambda index: index.missing([STORY]),
+    "count_missing": lambda index: index.count_missing([STORY]),
     "restore": lambda index: index.restore([STORY]),
-    "problem": lambda index: index.problem(),
+    "find_problem": lambda index: index.find_problem(),
 }
 
 
@@ -78,7 +78,7 @@ def test_garbage_during_a_call_is_waited_for(call: Call, layout: Layout, redis_u
 )
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_random_bytes_are_waited_for(garbage: bytes, redis_url: str) -> None:
-    asyncio.run(answers(CALLS["lookup"], garbage, "documented", redis_url))
+    asyncio.run(answers(CALLS["look_up"], garbage, "documented", redis_url))
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())

@@ -51,7 +51,7 @@ class Minimal:
     """An index with the methods of `Index` and no others."""
 
     def __init__(self, index: Index) -> None:
-        self.position, self.lookup, self.apply = index.position, index.lookup, index.apply
+        self.read_position, self.look_up, self.apply = index.read_position, index.look_up, index.apply
         self.clear, self.admit, self.build, self.close = index.clear, index.admit, index.build, index.close
 
 

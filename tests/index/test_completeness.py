@@ -22,13 +22,15 @@ def test_stories_lack_all_entries_until_restored(
     stories = [Change(0, 100 - n, None, banded, n) for n, banded in enumerate(inserted + others, 1)]
     held, lost = stories[: len(inserted)], stories[len(inserted) :]
     bench.apply(*held, applied=7)
-    missing = bench.runner.run(bench.index.missing(stories))
+    missing = bench.runner.run(bench.index.count_missing(stories))
     assert missing[: len(held)] == [0] * len(held), "a story in its buckets counts as missing"
     assert all(missing[len(held) :]), "a story in none of its buckets counts as complete"
     bench.runner.run(bench.index.restore(stories))
-    assert bench.runner.run(bench.index.missing(stories)) == [0] * len(stories)
-    restored = bench.bucket_sizes(*(story.new for story in stories if story.new))
-    assert bench.position().applied == 7, "a repair moved the position"
+    assert bench.runner.run(bench.index.count_missing(stories)) == [0] * len(stories)
+    restored = bench.read_bucket_sizes(*(story.new for story in stories if story.new))
+    assert bench.read_position().applied == 7, "a repair moved the position"
     bench.clear()
     bench.apply(*stories)
-    assert restored == bench.bucket_sizes(*(story.new for story in stories if story.new)), f"{len(lost)} were restored"
+    assert restored == bench.read_bucket_sizes(*(story.new for story in stories if story.new)), (
+        f"{len(lost)} were restored"
+    )

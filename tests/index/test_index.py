@@ -103,8 +103,8 @@ def test_a_built_index_equals_one_that_grew(
     probes = [banded for *_, banded in stories]
 
     def facts() -> list[object]:
-        found = [(result.ids, result.numbers.tolist()) for result in bench.lookup(*probes)]
-        return [found, bench.bucket_sizes(*probes), bench.runner.run(bench.index.count_stories())]
+        found = [(result.ids, result.numbers.tolist()) for result in bench.look_up(*probes)]
+        return [found, bench.read_bucket_sizes(*probes), bench.runner.run(bench.index.count_stories())]
 
     bench.clear(sizes)
     bench.apply(*(Change(number, story_id, None, banded, number) for number, story_id, banded in stories))
@@ -112,7 +112,7 @@ def test_a_built_index_equals_one_that_grew(
     bench.clear(sizes)
     assert bench.build(stories, page) == len(stories), "each story is counted once"
     assert facts() == grown
-    assert bench.position() == IndexPosition("ledger-1", "version-1", None), "a build sets no position"
+    assert bench.read_position() == IndexPosition("ledger-1", "version-1", None), "a build sets no position"
 
 
 def test_a_removed_story_is_found_no_more(bench: Bench) -> None:
@@ -122,7 +122,9 @@ def test_a_removed_story_is_found_no_more(bench: Bench) -> None:
     bench.apply(Change(2, 7, banded, None), applied=2)
     assert bench.ids(banded) == [set()]
     assert bench.runner.run(bench.index.count_stories()) == {}
-    assert bool(bench.bucket_sizes(banded)) == bench.packed, "only packed buckets keep the number of a removed story"
+    assert bool(bench.read_bucket_sizes(banded)) == bench.packed, (
+        "only packed buckets keep the number of a removed story"
+    )
 
 
 def test_a_lookup_finds_only_stories_of_its_language(bench: Bench) -> None:
@@ -135,14 +137,14 @@ def test_a_lookup_finds_only_stories_of_its_language(bench: Bench) -> None:
 
 
 def test_the_position_is_none_until_set_and_after_a_clear(bench: Bench) -> None:
-    assert bench.position() == IndexPosition("ledger-1", "version-1", None)
+    assert bench.read_position() == IndexPosition("ledger-1", "version-1", None)
     bench.apply(insert(1, bytes(16)))
-    assert bench.position().applied is None, "a page of a rebuild set a position"
+    assert bench.read_position().applied is None, "a page of a rebuild set a position"
     bench.apply(applied=41)
-    assert bench.position().applied == 41
-    assert bench.runner.run(bench.index.lookup([]))[0] == 41
+    assert bench.read_position().applied == 41
+    assert bench.runner.run(bench.index.look_up([]))[0] == 41
     bench.clear()
-    assert bench.position().applied is None
+    assert bench.read_position().applied is None
     assert bench.ids(BandedFingerprint(HINDI, bytes(16))) == [set()]
 
 
@@ -155,10 +157,10 @@ def test_ids_keep_all_their_digits(bench: Bench) -> None:
 def test_probes_of_the_doctor_fill_no_bucket(bench: Bench) -> None:
     probes = (PROBE, UNSIGNED)
     bench.runner.run(_round_trip(bench.index))
-    once = bench.bucket_sizes(*probes)
+    once = bench.read_bucket_sizes(*probes)
     for _ in range(3):
         bench.runner.run(_round_trip(bench.index))
-    assert bench.bucket_sizes(*probes) == once
+    assert bench.read_bucket_sizes(*probes) == once
     assert bench.runner.run(bench.index.count_stories()) == {}
     assert bench.build([(7, 70, PROBE)], 10) == 1, "a build beside a probe of the doctor counts one story"
     assert 7 in bench.numbers(PROBE)[0]
@@ -167,14 +169,14 @@ def test_probes_of_the_doctor_fill_no_bucket(bench: Bench) -> None:
 def test_a_story_number_of_33_bits_is_refused_whole(bench: Bench) -> None:
     with pytest.raises(Fatal, match="32 bits"):
         bench.apply(Change(1, 1, None, BandedFingerprint(HINDI, bytes(16), bytes(64)), 1 << 32), applied=1)
-    assert bench.position().applied is None
+    assert bench.read_position().applied is None
     bench.apply(insert(1, bytes(16)), applied=2)
-    assert bench.position().applied == 2
+    assert bench.read_position().applied == 2
 
 
 def test_bucket_sizes_count_the_members(bench: Bench) -> None:
     value = bytes(range(16))
     bench.apply(*(insert(n, value) for n in range(5)))
-    sizes = bench.bucket_sizes(BandedFingerprint(HINDI, value))
+    sizes = bench.read_bucket_sizes(BandedFingerprint(HINDI, value))
     assert set(sizes.values()) == {5}
     assert {(bucket.kind, bucket.language) for bucket in sizes} == {(BucketKind.SIMHASH, HINDI)}

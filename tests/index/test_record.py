@@ -23,18 +23,18 @@ def test_a_change_of_bands_is_noticed(bench: Bench) -> None:
     changed = IndexPosition("ledger-1", "version-1, made for another detection.bands", None)
     for other in ({}, {ODIA: Banding(bands=32)}):
         bench.reopen(Banding(bands=16), other)
-        assert bench.position() == changed
+        assert bench.read_position() == changed
     bench.clear()
-    assert bench.position() == IndexPosition("ledger-1", "version-1", None)
+    assert bench.read_position() == IndexPosition("ledger-1", "version-1", None)
     bench.reopen(Banding(bands=16))
-    assert bench.position() == changed, "the bands of one language have changed"
+    assert bench.read_position() == changed, "the bands of one language have changed"
 
 
 def test_a_change_of_distance_is_noticed_by_packed_layouts(bench: Bench) -> None:
     bench.apply(applied=4)
     bench.reopen(Banding(hamming=5))
     other = IndexPosition("ledger-1", "version-1, made for another detection.hamming", None)
-    assert bench.position() == (other if bench.packed else IndexPosition("ledger-1", "version-1", 4))
+    assert bench.read_position() == (other if bench.packed else IndexPosition("ledger-1", "version-1", 4))
 
 
 def test_an_added_language_leaves_data_and_position(bench: Bench) -> None:
@@ -44,7 +44,7 @@ def test_an_added_language_leaves_data_and_position(bench: Bench) -> None:
     bench.apply(Change(1, 1, None, BandedFingerprint(HINDI, SIMHASH, BASE), 1), applied=1)
     bench.reopen_with({MALAYALAM: Banding(bands=32), **known})
     bench.admit("version-2")
-    assert bench.position() == IndexPosition("ledger-1", "version-2", 1)
+    assert bench.read_position() == IndexPosition("ledger-1", "version-2", 1)
     bench.apply(Change(2, 2, None, BandedFingerprint(MALAYALAM, SIMHASH, BASE), 2), applied=2)
     assert bench.ids(*(BandedFingerprint(language, SIMHASH, BASE) for language in (HINDI, MALAYALAM, TAMIL))) == [
         {1},
@@ -52,9 +52,9 @@ def test_an_added_language_leaves_data_and_position(bench: Bench) -> None:
         set(),
     ]
     bench.admit("version-2")
-    assert bench.position() == IndexPosition("ledger-1", "version-2", 2), "recording it again changes nothing"
+    assert bench.read_position() == IndexPosition("ledger-1", "version-2", 2), "recording it again changes nothing"
     bench.reopen_with({MALAYALAM: Banding(bands=32), HINDI: Banding(bands=8), TAMIL: Banding(bands=8)})
-    assert bench.position().applied is None, "a setting of a language that was there before has changed"
+    assert bench.read_position().applied is None, "a setting of a language that was there before has changed"
 
 
 @pytest.mark.parametrize("bench", [kind for kind in KINDS if kind == "sqlite" or "compact" in kind], indirect=True)
@@ -66,14 +66,16 @@ def test_an_added_language_has_the_least_width(bench: Bench) -> None:
     every = BandedFingerprint(HINDI, b"\xff" * 16, b"\xff" * ROWS)
     bench.apply(*(Change(0, n, None, replace(every, language=name), n) for n, name in enumerate((HINDI, ODIA))))
     for language, bits in ((HINDI, MAX_BITS), (ODIA, MIN_BITS)):
-        values = {value for bucket in bench.bucket_sizes(replace(every, language=language)) for value in bucket.values}
+        values = {
+            value for bucket in bench.read_bucket_sizes(replace(every, language=language)) for value in bucket.values
+        }
         assert max(values).bit_length() == bits, language
 
 
 def test_bucket_sizes_cover_simhashes_and_signatures(bench: Bench) -> None:
     banded = BandedFingerprint(MALAYALAM, SIMHASH, BASE)
     bench.apply(*(Change(0, n, None, banded, n) for n in range(3)))
-    sizes = bench.bucket_sizes(banded, banded)
+    sizes = bench.read_bucket_sizes(banded, banded)
     assert set(sizes.values()) == {3}
     signatures = {str(bucket) for bucket in sizes if bucket.kind is BucketKind.SIGNATURE}
     assert len(signatures) == 32

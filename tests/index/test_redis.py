@@ -113,7 +113,7 @@ def test_bucket_sizes_use_the_recorded_widths(redis_or_valkey_url: str, tmp_path
     story = BandedFingerprint(HINDI, bytes(range(16)), bytes(range(64)))
     bench.apply(Change(0, 1, None, story, 7))
     bench.reopen(Banding(max_bucket=10))  # as a process that has looked nothing up yet
-    assert set(bench.bucket_sizes(story).values()) == {1}
+    assert set(bench.read_bucket_sizes(story).values()) == {1}
     bench.close()
 
 
@@ -137,11 +137,11 @@ def test_a_cluster_stopped_between_languages_applies_each_change_once(cluster_ur
     with redis.Redis.from_url(cluster_url) as client:
         client.set("neardup:applied:{TAMIL}", 3)
         client.delete(*client.keys("*{TAMIL}:?:????"), *client.keys("*{TAMIL}:??:????"))
-    assert bench.position().applied == 3
+    assert bench.read_position().applied == 3
     bench.apply(*log[3:6], applied=6)
     bench.apply(*log[6:], applied=len(log))
-    assert bench.position().applied == len(log)
-    assert set(bench.bucket_sizes(*(change.new for change in log if change.new)).values()) == {1}
+    assert bench.read_position().applied == len(log)
+    assert set(bench.read_bucket_sizes(*(change.new for change in log if change.new)).values()) == {1}
     bench.close()
 
 
@@ -190,7 +190,7 @@ def test_tls_with_a_user_and_a_password_connects(redis_program: str, tmp_path: P
         index = await open_redis(url, BANDINGS, CODES)
         try:
             await index.clear("mine", "v")
-            return await index.position()
+            return await index.read_position()
         finally:
             await index.close()
 
@@ -219,7 +219,7 @@ def test_a_small_intset_limit_is_reported(redis_program: str, tmp_path: Path) ->
     async def ask(url: str) -> str | None:
         index = await open_redis(url, BANDINGS, CODES)
         try:
-            return await index.problem()
+            return await index.find_problem()
         finally:
             await index.close()
 

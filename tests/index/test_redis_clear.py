@@ -18,7 +18,7 @@ def test_the_other_layout_is_noticed_and_cleared(redis_url: str, tmp_path: Path)
     for mine, other in ((compact, documented), (documented, compact)):
         mine.clear()
         mine.apply(Change(1, 7, None, BandedFingerprint(ODIA, bytes(16), bytes(64)), 1), applied=1)
-        found = other.position()
+        found = other.read_position()
         assert found.applied is None and found.version is not None and "index.layout" in found.version
     documented.clear()
     with redis.Redis.from_url(redis_url) as client:
@@ -43,10 +43,10 @@ def test_an_interrupted_clear_leaves_an_index_without_a_version(
     with pytest.raises(KeyboardInterrupt):
         bench.clear()
     monkeypatch.undo()
-    position = bench.position()
+    position = bench.read_position()
     assert (position.version, position.applied) == (None, None), "the index would be refused, and not rebuilt"
     bench.clear()
-    assert bench.position() == IndexPosition("ledger-1", "version-1", None)
+    assert bench.read_position() == IndexPosition("ledger-1", "version-1", None)
     bench.close()
 
 

@@ -82,12 +82,12 @@ def test_replayed_changes_change_nothing(
         end = min(start + size, len(log))
         bench.apply(*log[start:end], applied=end)
         done = max(done, end)
-        assert bench.position().applied == done, "the position went back"
+        assert bench.read_position().applied == done, "the position went back"
     expected: dict[tuple[Language, int, int], int] = {}
     for language, signature in signed:
         for band, value in enumerate(signature_band_values(signature, bench.banding.bands)):
             expected[language, band, value] = expected.get((language, band, value), 0) + 1
-    sizes = bench.bucket_sizes(*(change.new for change in log if change.new))
+    sizes = bench.read_bucket_sizes(*(change.new for change in log if change.new))
     signatures = [n for bucket, n in sizes.items() if bucket.kind is BucketKind.SIGNATURE]
     assert sorted(signatures) == sorted(expected.values())
 
@@ -98,7 +98,7 @@ def test_changes_numbered_zero_are_always_applied(bench: Bench) -> None:
     bench.apply(Change(0, 2, None, probe, 12), Change(0, 3, None, probe, 13))
     bench.apply(applied=0)
     assert bench.numbers(probe) == [[11, 12, 13]]
-    assert bench.position().applied == 0
+    assert bench.read_position().applied == 0
 
 
 def test_numbers_of_32_bits_are_kept(bench: Bench) -> None:
@@ -123,7 +123,7 @@ def test_a_story_without_a_signature_is_found_by_its_simhash(bench: Bench, simha
     signed = [BandedFingerprint(TAMIL, simhash, BASE) for simhash in simhashes]
     unsigned = [BandedFingerprint(TAMIL, simhash) for simhash in simhashes]
     bench.apply(*(Change(0, n, None, banded, n) for n, banded in enumerate(signed + unsigned)))
-    found = bench.lookup(*signed, *unsigned)
+    found = bench.look_up(*signed, *unsigned)
     for n in range(len(simhashes)):
         for story in (found[n], found[len(simhashes) + n]):
             assert {n, len(simhashes) + n} <= story.ids | set(story.numbers.tolist())
@@ -147,8 +147,8 @@ def test_a_lookup_is_the_same_alone_and_in_a_batch(bench: Bench, signed: list[tu
     bench.clear()
     bench.apply(*changes_of(signed))
     probes = [BandedFingerprint(language, SIMHASH, signature) for language, signature in [*signed, *signed]]
-    for probe, found in zip(probes, bench.lookup(*probes), strict=True):
-        [alone] = bench.lookup(probe)
+    for probe, found in zip(probes, bench.look_up(*probes), strict=True):
+        [alone] = bench.look_up(probe)
         assert (found.ids, found.numbers.tolist(), found.large) == (alone.ids, alone.numbers.tolist(), alone.large)
 
 
@@ -166,11 +166,11 @@ def test_a_large_bucket_is_read_whole_and_reported_with_its_size(bench: Bench) -
         BandedFingerprint(HINDI, SIMHASH),
         BandedFingerprint(ODIA, SIMHASH, other),
     ]
-    [full, first, unsigned, elsewhere] = bench.lookup(*probes)
+    [full, first, unsigned, elsewhere] = bench.look_up(*probes)
     assert full.ids == unsigned.ids == (set() if bench.packed else {5, 6, 7, 8, 9})
     assert full.numbers.tolist() == first.numbers.tolist() == [1, 2, 3, 4, 5]
     assert unsigned.numbers.tolist() == ([1, 2, 3, 4, 5] if bench.packed else [])
-    large = {bucket: n for bucket, n in bench.bucket_sizes(probes[0]).items() if n > 3}
+    large = {bucket: n for bucket, n in bench.read_bucket_sizes(probes[0]).items() if n > 3}
     signatures = {bucket: n for bucket, n in large.items() if bucket.kind is BucketKind.SIGNATURE}
     assert sorted((bucket.language, bucket.band) for bucket in signatures) == [("HINDI", band) for band in range(3)]
     if not bench.packed:
@@ -185,7 +185,7 @@ def test_a_large_bucket_is_read_whole_and_reported_with_its_size(bench: Bench) -
     assert not elsewhere.large
 
     bench.reopen(Banding(max_bucket=5))
-    assert not bench.lookup(BandedFingerprint(HINDI, SIMHASH, other))[0].large, "a bucket of max_bucket is reported"
+    assert not bench.look_up(BandedFingerprint(HINDI, SIMHASH, other))[0].large, "a bucket of max_bucket is reported"
 
 
 @given(signed=stories)
@@ -197,7 +197,7 @@ def test_a_change_of_shared_bands_needs_no_rebuild(bench: Bench, signed: list[tu
     probe = BandedFingerprint(ENGLISH, SIMHASH, BASE)
     for shared in (1, 2, 3):
         bench.reopen(Banding(shared=shared))
-        assert bench.position() == IndexPosition("ledger-1", "version-1", len(log))
+        assert bench.read_position() == IndexPosition("ledger-1", "version-1", len(log))
         assert bench.numbers(probe) == [sharing(log, probe, bench.banding)]
 
 

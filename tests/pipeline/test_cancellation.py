@@ -90,7 +90,7 @@ async def apply(ledger: Ledger, index: Index) -> None:
 async def look_up(ledger: Ledger, index: Index) -> None:
     await catch_up(index, ledger, "v")
     held = [change.new for change in await ledger.do(outbox.list_changes, 0, 100) if change.new]
-    assert all(len(found.ids) + len(found.numbers) for found in (await index.lookup(held))[1])
+    assert all(len(found.ids) + len(found.numbers) for found in (await index.look_up(held))[1])
 
 
 class Scenario:
@@ -108,7 +108,7 @@ class Scenario:
             if committed:
                 await commit(ledger)
             cancelled = await AwaitPoints(cancel_at).run(work(ledger, index))
-            applied, last = (await index.position()).applied, await ledger.do(outbox.read_last_seq)
+            applied, last = (await index.read_position()).applied, await ledger.do(outbox.read_last_seq)
             assert applied is None or applied <= last, f"the index is ahead: {applied}, the ledger is at {last}"
             await work(ledger, index)
             assert index_faults(self.path, self.kind, self.url) == []

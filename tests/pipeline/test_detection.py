@@ -65,9 +65,9 @@ class LaggingIndex(SqliteIndex):
         super().__init__(path, bandings)
         self._pending: Callable[[], Awaitable[None]] | None = None
 
-    async def position(self) -> IndexPosition:
+    async def read_position(self) -> IndexPosition:
         await self._apply_pending()
-        return await super().position()
+        return await super().read_position()
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         await self._apply_pending()
@@ -121,7 +121,7 @@ async def flagged(
             await writer.write(Outcomes.of(batch), lookups[n], 0)
     await verifier.drain()
     found = await ledger.do(lambda db: list(flags.select(db)))
-    assert await ledger.do(outbox.read_last_seq) == (await index.position()).applied, "the index lacks changes"
+    assert await ledger.do(outbox.read_last_seq) == (await index.read_position()).applied, "the index lacks changes"
     await index.close()
     ledger.close()
     return {(row["story_id"], row["matched_id"], row["kind"], row["hamming"]) for row in found}

@@ -70,7 +70,7 @@ class Scene:
         """The ids of the stories that lack entries."""
         held = await self.ledger.do(versions.list_inserts_after, 0, 10 * STORIES)
         assert isinstance(self.index, Completeness)
-        missing = await self.index.missing(held)
+        missing = await self.index.count_missing(held)
         return [story.story_id for story, n in zip(held, missing, strict=True) if n]
 
 
@@ -148,7 +148,7 @@ async def test_buckets_that_another_program_overwrote_are_rebuilt_once(scene: Sc
 
 
 async def test_a_damaged_segment_is_removed_and_its_stories_are_missing(scene: Scene) -> None:
-    [path] = scene.passages.files()
+    [path] = scene.passages.list_files()
     changed = path.with_suffix(".changed")
     changed.write_bytes(flipped_bits(bytearray(path.read_bytes())))
     changed.replace(path)

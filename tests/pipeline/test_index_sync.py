@@ -45,8 +45,8 @@ async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
 
 async def assert_in_step(ledger: Ledger, index: Index) -> None:
     held = await ledger.do(stories_as_changes)
-    assert (await index.position()).applied == await ledger.do(outbox.read_last_seq)
-    _, found = await index.lookup([change.new for change in held if change.new])
+    assert (await index.read_position()).applied == await ledger.do(outbox.read_last_seq)
+    _, found = await index.look_up([change.new for change in held if change.new])
     for change, change_found in zip(held, found, strict=True):
         assert change.number in change_found.numbers, f"story {change.story_id} is not in its buckets"
     assert isinstance(index, BucketStatistics)
@@ -103,7 +103,7 @@ def test_an_interrupted_rebuild_leaves_no_position_and_is_repeated(
         await catch_up(index, ledger, "v")
         with pytest.raises(KeyboardInterrupt):
             await rebuild(index, ledger, "v", interrupt)
-        assert (await index.position()).applied is None
+        assert (await index.read_position()).applied is None
         progress: list[int] = []
         assert await rebuild(index, ledger, "v", progress.append) == 3
         assert progress == sorted(progress) and progress[-1] == 3
@@ -193,7 +193,7 @@ def test_catch_up_leaves_the_index_of_another_ledger_unchanged(tmp_path: Path) -
         try:
             with pytest.raises(Fatal, match="another ledger"):
                 await catch_up(index, ledger, "v")
-            assert (await index.position()).applied == 7, "the index was changed"
+            assert (await index.read_position()).applied == 7, "the index was changed"
         finally:
             await index.close()
             ledger.close()

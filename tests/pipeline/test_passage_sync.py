@@ -85,7 +85,7 @@ async def fill(ledger: Ledger, index: PassageIndex, sizes: list[int]) -> list[tu
 def found(index: PassageIndex) -> dict[int, list[int]]:
     """For each story the stories that share passages with it, itself included."""
     probes = [np.frombuffer(text(number).passages, np.uint32) for number in range(1, STORIES + 1)]
-    return {number: result.numbers.tolist() for number, result in enumerate(index.lookup(probes, STORIES), start=1)}
+    return {number: result.numbers.tolist() for number, result in enumerate(index.look_up(probes, STORIES), start=1)}
 
 
 def neighbours(held: set[int]) -> dict[int, list[int]]:
@@ -101,7 +101,7 @@ def test_what_is_missing_is_read_again_and_nothing_else(
     async def scenario() -> None:
         with opened() as (ledger, index):
             ranges = await fill(ledger, index, sizes)
-            files = sorted(index.files(), key=lambda path: path.name.split("-")[1])
+            files = sorted(index.list_files(), key=lambda path: path.name.split("-")[1])
             gone = [n for n in range(len(ranges)) if n in lost]
             for n in gone:
                 files[n].unlink()
@@ -131,7 +131,7 @@ def test_a_reading_that_is_stopped_is_resumed(sizes: list[int], stops: list[int]
     async def scenario() -> None:
         with opened() as (ledger, index):
             await fill(ledger, index, sizes)
-            for path in index.files():
+            for path in index.list_files():
                 path.unlink()
             pages = Pages({})
             for after in [*stops, None]:

@@ -164,7 +164,7 @@ async def test_what_neither_index_nor_ledger_can_tell_is_said(
     await platform.add(HINDI, ORIGINAL, original)
     await platform.add(HINDI, 8, words_of(HINDI, "b"))
     await platform.index_all()
-    monkeypatch.setattr(platform.index, "lookup", fail)
+    monkeypatch.setattr(platform.index, "look_up", fail)
     result = await platform.check(original, HINDI)
     assert result.estimated
     assert result.reasons == ("Redis does not answer: only the latest 1 stories were compared as whole texts",)
@@ -180,7 +180,7 @@ async def test_a_check_never_takes_much_longer_than_its_deadline(
     original = words_of(HINDI, "a")
     await platform.add(HINDI, ORIGINAL, original)
     await platform.index_all()
-    monkeypatch.setattr(platform.index, "lookup", hang)
+    monkeypatch.setattr(platform.index, "look_up", hang)
     monkeypatch.setattr(platform, "read", hang)
     began = now_ms()
     result = await platform.check(original[:170], HINDI, deadline=0.2)

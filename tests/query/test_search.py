@@ -145,5 +145,5 @@ def test_index_of_another_ledger_is_filled_again(tmp_path: Path) -> None:
     with searching(second, tmp_path / "t") as search:  # an older copy of a ledger has its id, and fewer changes
         assert found(search, "नयी") == [1]
     index = WordIndex(tmp_path / "t", "another ledger")
-    assert index.position() == (0, 0)
+    assert index.read_position() == (0, 0)
     index.close()

@@ -182,7 +182,7 @@ async def test_a_story_that_a_run_wrote_meanwhile_is_found_by_the_second_lookup(
         assert not await platform.upkeep.do_due_work(), "the run does it"
     assert await platform.upkeep.do_due_work()
     assert await platform.flagged() == {(1, 2): SIMILAR}
-    assert (await platform.index.position()).applied == await platform.ledger.do(outbox.read_last_seq)
+    assert (await platform.index.read_position()).applied == await platform.ledger.do(outbox.read_last_seq)
     assert await platform.ledger.do(submissions.count_unsettled) == 0
     assert not await platform.upkeep.do_due_work(), "there is nothing left to do"
 

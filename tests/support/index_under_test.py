@@ -121,8 +121,8 @@ class Bench:
 
         return self.runner.run(build())
 
-    def position(self) -> IndexPosition:
-        return self.runner.run(self.index.position())
+    def read_position(self) -> IndexPosition:
+        return self.runner.run(self.index.read_position())
 
     def apply(self, *changes: Change, applied: int | None = None) -> None:
         self.runner.run(self.index.apply(changes, applied))
@@ -132,21 +132,21 @@ class Bench:
             if change.new:
                 self.current[change.number] = change.story_id
 
-    def lookup(self, *probes: BandedFingerprint) -> list[LookupResult]:
-        return self.runner.run(self.index.lookup(probes))[1]
+    def look_up(self, *probes: BandedFingerprint) -> list[LookupResult]:
+        return self.runner.run(self.index.look_up(probes))[1]
 
     def ids(self, *probes: BandedFingerprint) -> list[set[int]]:
         """The ids of the current candidates of each probe, by SimHash or signature."""
         return [
             found.ids | {self.current[n] for n in found.numbers.tolist() if n in self.current}
-            for found in self.lookup(*probes)
+            for found in self.look_up(*probes)
         ]
 
     def numbers(self, *probes: BandedFingerprint) -> list[list[int]]:
-        return [found.numbers.tolist() for found in self.lookup(*probes)]
+        return [found.numbers.tolist() for found in self.look_up(*probes)]
 
-    def bucket_sizes(self, *sample: BandedFingerprint) -> dict[Bucket, int]:
-        return self.runner.run(self.index.bucket_sizes(sample))
+    def read_bucket_sizes(self, *sample: BandedFingerprint) -> dict[Bucket, int]:
+        return self.runner.run(self.index.read_bucket_sizes(sample))
 
 
 def insert(story_id: int, simhash: bytes, language: Language = HINDI, number: int | None = None) -> Change:

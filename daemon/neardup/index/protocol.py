@@ -80,11 +80,11 @@ class IndexPosition:
 class Index(Protocol):
     """The contract of every index.  Each method raises Transient where a later call may succeed."""
 
-    async def position(self) -> IndexPosition:
+    async def read_position(self) -> IndexPosition:
         """What the index records about itself."""
         ...
 
-    async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
+    async def look_up(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         """Look up stories, the probes: the last change applied, and one result per probe.
 
         The results include every change up to that one.  Every bucket is read whole: so which stories are found does
@@ -136,14 +136,14 @@ class BucketStatistics(Protocol):
         """The number of stories of each language that has any."""
         ...
 
-    async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
+    async def read_bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         """The number of members of each bucket that a story of the sample falls into; empty buckets are left out."""
         ...
 
 
 async def read_bucket_sizes(index: Index, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
     """The sizes of the buckets that the sample falls into; empty for an index without statistics."""
-    return await index.bucket_sizes(sample) if isinstance(index, BucketStatistics) else {}
+    return await index.read_bucket_sizes(sample) if isinstance(index, BucketStatistics) else {}
 
 
 @runtime_checkable
@@ -154,7 +154,7 @@ class ServerHealth(Protocol):
         """Write without changing the index; raises where an insert would be refused."""
         ...
 
-    async def problem(self) -> str | None:
+    async def find_problem(self) -> str | None:
         """What is wrong with the server's configuration or with the data, in one line; None if nothing is."""
         ...
 
@@ -166,7 +166,7 @@ class Completeness(Protocol):
     Each method raises Transient as `Index`, and IndexDamaged if only a rebuild helps.
     """
 
-    async def missing(self, stories: Sequence[Change]) -> list[int]:
+    async def count_missing(self, stories: Sequence[Change]) -> list[int]:
         """For each story, the number of its entries that the index lacks."""
         ...
 

@@ -80,7 +80,7 @@ class SqliteIndex:
             raise Fatal(f"cannot open the index in {path}: {error}") from error
         self._connection = ThreadedConnection(db, "the index failed")
 
-    async def position(self) -> IndexPosition:
+    async def read_position(self) -> IndexPosition:
         marks = dict(await self._connection.do(lambda db: db.execute("SELECT key, value FROM index_marks").fetchall()))
         ledger, version = (value if isinstance(value, str) else None for value in map(marks.get, ("ledger", "version")))
         position = IndexPosition(ledger, version, parse_number(marks.get("applied")))
@@ -95,7 +95,7 @@ class SqliteIndex:
             return replace(position, applied=None)
         return mark_other_settings(position, [f"detection.{key}" for key in other])
 
-    async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
+    async def look_up(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         def look_up(db: sqlite3.Connection) -> tuple[int | None, list[LookupResult]]:
             db.execute("BEGIN")  # one snapshot of the position and the buckets
             applied, bits, language_numbers = _read_applied(db), self._bits(db), _read_language_numbers(db)
@@ -166,7 +166,7 @@ class SqliteIndex:
         rows = await self._connection.do(lambda db: db.execute(query).fetchall())
         return {Language(language): n for language, n in rows if n}
 
-    async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
+    async def read_bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         def read(db: sqlite3.Connection) -> dict[Bucket, int]:
             bits, language_numbers, sizes = self._bits(db), _read_language_numbers(db), {}
             for language, positions in packed_buckets.group_positions(sample).items():
@@ -181,7 +181,7 @@ class SqliteIndex:
 
         return await self._do(read)
 
-    async def missing(self, stories: Sequence[Change]) -> list[int]:
+    async def count_missing(self, stories: Sequence[Change]) -> list[int]:
         counts = [0] * len(stories)
         for _, entries in await self._do(self._lacking, stories):
             for story, _ in entries:
@@ -209,7 +209,7 @@ class SqliteIndex:
             lacking.append((language, find_lacking(request, contents, inserted, stories)))
         return lacking
 
-    async def problem(self) -> str | None:
+    async def find_problem(self) -> str | None:
         checked = await self._connection.do(lambda db: db.execute("PRAGMA quick_check(1)").fetchone()[0])
         if checked != "ok":
             return str(checked)

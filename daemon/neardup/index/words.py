@@ -54,7 +54,7 @@ class WordIndex:
             self._remove()
             self._db = self._open()
 
-    def position(self) -> Position:
+    def read_position(self) -> Position:
         with self._in_use() as db:
             return _read_position(db)
 
@@ -68,7 +68,7 @@ class WordIndex:
                 db.execute("UPDATE position SET number = ?, retitled = ?", until)
             db.execute("COMMIT")
 
-    def numbers(self, words: Sequence[bytes], below: int, limit: int) -> list[int]:
+    def find_numbers(self, words: Sequence[bytes], below: int, limit: int) -> list[int]:
         """The highest story numbers below one that had all of these normalised words, descending."""
         every = " ".join(f'"{word.decode()}"' for word in words)
         with self._in_use() as db:

@@ -75,10 +75,10 @@ async def count_lacking_entries(app: App, ids: Sequence[int]) -> list[int]:
     """
     if not isinstance(app.index, Completeness):
         return []
-    applied = (await app.index.position()).applied
+    applied = (await app.index.read_position()).applied
     inserted = await app.reader.do(versions.list_inserts, ids)
     held: list[Change] = [change for change in inserted if applied is None or change.number <= applied]
-    missing = await app.index.missing(held)
+    missing = await app.index.count_missing(held)
     existing = await app.reader.do(versions.find_existing_numbers, [change.number for change in held])
     return [n for change, n in zip(held, missing, strict=True) if change.number in existing]
 

@@ -46,7 +46,7 @@ def make_hook(app: App, watch: Watch) -> Hook:
 async def record_recalls(app: App) -> None:
     """Measure, and record the recall by language and edit.  Raises what checks raise."""
     trials = await look_up_canaries(app)
-    log.info("canaries", looked_up=len(trials), found=sum(attempt.found for attempt in trials))
+    log.info("canaries", looked_up=len(trials), found=sum(trial.found for trial in trials))
     await app.ledger.do(self_checks.record_recalls, Measure.CANARY, now_ms(), self_checks.sum_recalls(trials))
 
 
@@ -84,7 +84,7 @@ async def _check_copies(checker: Checker, originals: Sequence[Original]) -> list
             return await _check_copy(checker, corpus, story, text)
 
     checks = (check(story, text) for story, text in zip(corpus.stories, texts, strict=True) if story.copy)
-    return [attempt for some in await asyncio.gather(*checks) for attempt in some]
+    return [trial for trials in await asyncio.gather(*checks) for trial in trials]
 
 
 async def _check_copy(checker: Checker, corpus: Corpus, story: PlantedStory, text: str) -> list[Trial]:

@@ -93,7 +93,11 @@ def read(path: Path) -> sqlite3.Connection:
 
 
 def _explain_failure_to(do: str, path: Path, error: Failure) -> NeardupError:
-    """As `failure`; on a full disk SQLite cannot even make the file by which readers share the log."""
+    """The error to raise where SQLite could not `do` something, such as "open the ledger x.db".
+
+    SQLite needs room for the file by which readers share the log.  On a full disk it reports that it cannot open the
+    file, or that reading failed, not that the disk is full.
+    """
     if get_code(error) in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN} and files.is_full(path.parent):
         return Fatal(f"cannot {do}: its disk is full; {HINTS[sqlite3.SQLITE_FULL]}")
     return explain_failure(error, f"cannot {do}")

@@ -182,7 +182,7 @@ async def read_holders(index: Passages, ledger: Ledger, hashes: PassageHashes) -
     """Distinct ascending hashes -> the stories on record that hold each; one of more than MAX_HOLDERS is left out."""
     if not len(hashes):
         return {}
-    positions, numbers, counts = await index.ask(lambda: index.index.postings_of(hashes, MAX_HOLDERS))
+    positions, numbers, counts = await index.ask(lambda: index.index.find_postings(hashes, MAX_HOLDERS))
     stories = await ledger.do(versions.read_holders, find_distinct(numbers).tolist())
     found = {
         hash_: dict[int, Holder]()

@@ -93,8 +93,8 @@ class TextNominator:
         return ids, (lacks,) if uncovered else ()
 
     async def _look_up(self, banded: BandedFingerprint, facts: LedgerFacts) -> tuple[int | None, LookupResult]:
-        refuse_index_mismatch(await self._index.position(), facts.ledger_id, self._version, facts.languages)
-        applied, [found] = await self._index.lookup([banded])
+        refuse_index_mismatch(await self._index.read_position(), facts.ledger_id, self._version, facts.languages)
+        applied, [found] = await self._index.look_up([banded])
         return applied, found
 
     async def _by_passages(

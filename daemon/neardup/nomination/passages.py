@@ -83,7 +83,7 @@ class PassageNomination:
 
     async def _look_up(self, hashes: Sequence[PassageHashes], most: int) -> list[Found]:
         index = self._passages.index
-        return await self._passages.ask(lambda: index.lookup(hashes, most))
+        return await self._passages.ask(lambda: index.look_up(hashes, most))
 
     async def nominate(self, lookup: PassageLookup) -> PassageNominees:
         """For each story looked up, its matches among the stories found, the latest batches and its own batch."""

@@ -107,5 +107,5 @@ async def look_up_and_nominate(
 ) -> list[Nominee] | None:
     """Look up stories by their whole texts, and nominate as `nominate_groups`; None as for `nominate`."""
     groups = group_stories(stories)
-    applied, found = await index.lookup([banded for _, banded in groups])
+    applied, found = await index.look_up([banded for _, banded in groups])
     return None if applied is None else await nominate_groups(ledger, detection, groups, found, applied)

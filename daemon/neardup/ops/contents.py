@@ -85,7 +85,7 @@ async def find_passage_fault(index: "PassageIndex", ledger: Ledger) -> str | Non
 
 async def summarise_passages(index: "PassageIndex") -> str:
     """What an undamaged index holds, in one line."""
-    segments, size = await asyncio.to_thread(lambda: (len(index.files()), index.size()))
+    segments, size = await asyncio.to_thread(lambda: (len(index.list_files()), index.measure_size()))
     return f"{index.stories:,} stories in {segments} segments of {size:,} bytes, every checksum is right"
 
 

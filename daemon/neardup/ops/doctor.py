@@ -156,7 +156,7 @@ async def _check_index(config: Config) -> str:
     try:
         await _refuse_mismatch(config, index)
         await _round_trip(index)
-        if isinstance(index, ServerHealth) and (problem := await index.problem()):
+        if isinstance(index, ServerHealth) and (problem := await index.find_problem()):
             raise Fatal(problem)
         with closing(Ledger(config.ledger.path)) as ledger:
             difference = await _find_index_difference(index, ledger)
@@ -176,7 +176,7 @@ async def _refuse_mismatch(config: Config, index: Index) -> None:
     db = connect(config.ledger.path)
     try:
         current, held = fingerprint_version.version(config.registry), count_by_language(db)
-        refuse_index_mismatch(await index.position(), runs.get(db, "ledger_id") or "", current, held)
+        refuse_index_mismatch(await index.read_position(), runs.get(db, "ledger_id") or "", current, held)
     finally:
         db.close()
 
@@ -205,7 +205,7 @@ async def _round_trip(index: Index) -> None:
 
 async def _look_up_probe(index: Index) -> tuple[LookupResult, LookupResult]:
     """Look the probe up by its SimHash alone, and by SimHash and signature."""
-    _, [by_simhash, by_both] = await index.lookup([UNSIGNED, PROBE])
+    _, [by_simhash, by_both] = await index.look_up([UNSIGNED, PROBE])
     return by_simhash, by_both
 
 
@@ -221,7 +221,7 @@ async def _check_titles(config: Config) -> str:
     if not path.exists():
         return "no index of titles: `neardup review` makes it"
     with closing(open_words(config.ledger.path, path)) as index, closing(connect(config.ledger.path)) as db:
-        is_complete = index.position() == versions.read_title_position(db)
+        is_complete = index.read_position() == versions.read_title_position(db)
     return f"{path}, {'complete' if is_complete else 'behind: `neardup review` reads the new titles while it is open'}"
 
 
@@ -365,7 +365,7 @@ async def _find_index_difference(index: Index, ledger: Ledger) -> str | None:
     Raises Transient, and IndexDamaged for an index that only a rebuild repairs.
     """
     held = await ledger.do(count_by_language)
-    applied, last = (await index.position()).applied, await ledger.do(outbox.read_last_seq)
+    applied, last = (await index.read_position()).applied, await ledger.do(outbox.read_last_seq)
     if not held:
         return None
     if (behind := _describe_lag(applied, last, lock.read_holder(ledger.path) is not None)) is not None:
@@ -392,7 +392,7 @@ async def _find_lacking(index: Index, ledger: Ledger, applied: int) -> str | Non
     if not isinstance(index, Completeness):
         return None
     sample = [story for story in await ledger.do(versions.sample_inserts, SAMPLE) if story.number <= applied]
-    missing = {story.number: n for story, n in zip(sample, await index.missing(sample), strict=True) if n}
+    missing = {story.number: n for story, n in zip(sample, await index.count_missing(sample), strict=True) if n}
     existing = await ledger.do(versions.find_existing_numbers, missing)
     lost = [n for number, n in missing.items() if number in existing]
     if not lost:
@@ -406,7 +406,7 @@ async def _find_miscounts(index: Index, ledger: Ledger, applied: int) -> str | N
         return None
     counted = {str(language): n for language, n in (await index.count_stories()).items()}
     held = await ledger.do(count_by_language)
-    if {applied} != {(await index.position()).applied, await ledger.do(outbox.read_last_seq)}:
+    if {applied} != {(await index.read_position()).applied, await ledger.do(outbox.read_last_seq)}:
         return None
     differing = compare_counts(held, counted)
     if not differing:

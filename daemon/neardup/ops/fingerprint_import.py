@@ -37,7 +37,9 @@ from neardup.source.parse import parse_id
 
 OPEN, WITHDRAWN = "open", "withdrawn"
 UNDECIDED = (OPEN, PERMITTED)  # the permissions of this ledger decide which of them a flag gets
-REBUILT_FROM = 0.1  # of the stories, that the index lacks: a rebuild takes a tenth of the time of a replay, or less
+# An index that lacks more than this share of the stories is rebuilt: a rebuild takes at most a tenth of the time that a
+# replay takes for as many stories.
+REBUILT_FROM = 0.1
 
 FlagRow = Mapping[str, Any]  # of a Parquet file of flags or candidates
 
@@ -285,7 +287,7 @@ class Import:
         """Bring the index to the ledger's last change: by a rebuild if it lacks many stories."""
         app, summary = self._app, self.summary
         last, total = await app.ledger.do(outbox.read_last_seq), await self._count_stories()
-        applied = (await app.index.position()).applied
+        applied = (await app.index.read_position()).applied
 
         async def build() -> None:
             if applied is None or last - applied > REBUILT_FROM * total:

@@ -324,7 +324,7 @@ async def _read_index_status(db: sqlite3.Connection, config: Config) -> IndexSta
 async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> IndexStatus:
     index = await open_index(config)
     try:
-        position = await index.position()
+        position = await index.read_position()
         sizes = await read_bucket_sizes(index, versions.sample_fingerprints(db, SAMPLE))
         largest = sorted((-n, str(bucket)) for bucket, n in sizes.items())[:BUCKETS]
         return IndexStatus(

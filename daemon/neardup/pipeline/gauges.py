@@ -79,7 +79,7 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
             INDEX_STORIES.labels(language).set(n)
     for language, n in (await _read_largest_buckets(ledger, index)).items():
         LARGEST_BUCKET.labels(language).set(n)
-    applied = (await index.position()).applied or 0
+    applied = (await index.read_position()).applied or 0
     INDEX_LAG.set(await ledger.do(outbox.read_last_seq) - applied)
     await _refresh_passage_gauges(ledger, passages)
     CANDIDATES_PENDING.set(await ledger.do(candidates.count_pending))
@@ -110,7 +110,9 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
 
 
 async def _refresh_passage_gauges(ledger: Ledger, passages: PassageIndex) -> None:
-    segments, size, held = await asyncio.to_thread(lambda: (len(passages.files()), passages.size(), passages.held))
+    segments, size, held = await asyncio.to_thread(
+        lambda: (len(passages.list_files()), passages.measure_size(), passages.held)
+    )
     PASSAGE_SEGMENTS.set(segments)
     PASSAGE_BYTES.set(size)
     PASSAGE_MISSING.set(await ledger.do(count_missing, held))

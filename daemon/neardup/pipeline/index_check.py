@@ -86,7 +86,7 @@ class IndexCheck:
     async def _compare(self, index: Completeness) -> tuple[list[Change], bool]:
         """The stories of a new sample that lack entries, and whether the loss calls for a rebuild."""
         sample = await self._ledger.do(versions.sample_inserts, SAMPLE)
-        missing = await index.missing(sample)
+        missing = await index.count_missing(sample)
         incomplete = [story for story, n in zip(sample, missing, strict=True) if n]
         is_wide = is_widespread(sample, incomplete) or await counts_differ(self._index, self._ledger)
         self.faults.sampled += len(sample)
@@ -174,7 +174,7 @@ async def scrub(
     goes on from the last step.
     """
     before = await ledger.do(outbox.read_scrubbing)
-    if (await index.position()).applied == await ledger.do(outbox.read_last_seq):
+    if (await index.read_position()).applied == await ledger.do(outbox.read_last_seq):
         await _scrub_stories(index, ledger, detection)
     await _scrub_passages(passages, ledger)
     after = await ledger.do(outbox.read_scrubbing)
@@ -196,7 +196,7 @@ async def _scrub_stories(index: Index, ledger: Ledger, detection: Detection) -> 
             await ledger.do(outbox.put_scrubbing, state.end_round())
             return
         try:
-            missing = await index.missing(stories)
+            missing = await index.count_missing(stories)
         except IndexDamaged as error:  # the next run rebuilds it
             log.warning("the index is damaged; the next run rebuilds it", why=str(error))
             return

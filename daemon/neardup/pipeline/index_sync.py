@@ -58,7 +58,7 @@ async def refuse_mismatch(index: Index, ledger: Ledger, version: str) -> None:
     A ledger without a version takes this one.
     """
     await refuse_ledger_mismatch(ledger, version)
-    position = await index.position()
+    position = await index.read_position()
     refuse_index_mismatch(position, await read_ledger_id(ledger), version, await ledger.do(count_by_language))
     if position.applied is not None and position.version != version:  # an index without a position will be rebuilt
         await index.admit(version)
@@ -87,7 +87,7 @@ async def forget_fingerprints(
     Until a backfill has succeeded, another call deletes nothing, unless `extraction`, the settings by which text is
     extracted from pages, has changed.  Raises Fatal if the index belongs to another ledger.
     """
-    position = await index.position()
+    position = await index.read_position()
     refuse_foreign_index(position, await read_ledger_id(ledger))
     if await ledger.do(runs.get, "refingerprinting") != f"{version} {extraction}":
         await asyncio.to_thread(passages.clear, algorithm())
@@ -108,7 +108,7 @@ async def catch_up(index: Index, ledger: Ledger, version: str) -> None:
             return
     except IndexDamaged as error:
         why = {"why": str(error)}
-    applied = (await index.position()).applied
+    applied = (await index.read_position()).applied
     if applied is not None or len(await ledger.do(versions.list_fingerprints_after, 0, 1)):
         last = await ledger.do(outbox.read_last_seq)
         log.warning("the index has lost data, rebuilding it from the ledger", applied=applied, last=last, **why)
@@ -121,7 +121,7 @@ async def replay(index: Index, ledger: Ledger, version: str) -> bool:
 
     Stories may be looked up at the same time.  Raises as `catch_up`.
     """
-    position = await index.position()
+    position = await index.read_position()
     applied = position.applied
     while True:
         owner, held, last, missing = await ledger.do(_read_missing_changes, applied)

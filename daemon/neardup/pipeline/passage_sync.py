@@ -108,7 +108,7 @@ class PassageSync:
         If the ledger was restored from a copy, segments may be newer than it.  They lack stories that were removed or
         changed after the copy, so they are dropped, and their stories are missing.
         """
-        for name in await asyncio.to_thread(self.index.made_after, await self._ledger.do(outbox.read_last_seq)):
+        for name in await asyncio.to_thread(self.index.list_made_after, await self._ledger.do(outbox.read_last_seq)):
             first, last = await asyncio.to_thread(self.index.drop, name)
             log.warning("a segment of the passage index is newer than the ledger", segment=name, first=first, last=last)
         self._held = _count(await self.list_held_ranges())
@@ -193,7 +193,7 @@ class PassageReading:
         self._ledger = ledger
         self._read = read
 
-    async def missing(self) -> int:
+    async def count_missing(self) -> int:
         """How many stories are missing, counted to MOST_COUNTED."""
         return await self._ledger.do(passages.count_missing, await self._sync.list_held_ranges())
 
@@ -207,7 +207,7 @@ class PassageReading:
         """
         await self._sync.catch_up()
         before, held = self.counts.copy(), await self._sync.list_held_ranges()
-        if missing := await self.missing():
+        if missing := await self.count_missing():
             log.warning("the passage index lacks stories; their pages are read again", stories=missing)
         for first, last in await self._ledger.do(passages.find_gaps, held):
             end = last if held and last < held[-1][1] else None
@@ -330,7 +330,7 @@ async def mend_passages(
     await sync.start()
     for damage in await asyncio.to_thread(lambda: list(sync.index.check())):
         await drop_damaged_segment(sync.index, damage)
-    if missing := await reading.missing():
+    if missing := await reading.count_missing():
         show(0, missing)
     return await reading.run(stop, lambda done: show(done, missing))
 
@@ -340,7 +340,7 @@ async def drop_damaged_segment(index: PassageIndex, damage: PassagesDamaged | Da
 
     Only the process that writes the index may call it.
     """
-    if damage.segment not in {path.name for path in await asyncio.to_thread(index.files)}:
+    if damage.segment not in {path.name for path in await asyncio.to_thread(index.list_files)}:
         return
     await asyncio.to_thread(index.drop, damage.segment)
     PASSAGE_DAMAGE.inc()

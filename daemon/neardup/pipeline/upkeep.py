@@ -103,7 +103,7 @@ class Upkeep:
         for count in (submissions.count_unsettled, candidates.count_due_for_selection):
             if await self._ledger.do(count):
                 return True
-        return (await self._index.position()).applied != await self._ledger.do(outbox.read_last_seq)
+        return (await self._index.read_position()).applied != await self._ledger.do(outbox.read_last_seq)
 
     async def _settle(self) -> None:
         await catch_up(self._index, self._ledger, self._version)

@@ -186,7 +186,7 @@ class Writer:
         while True:
             repairs = self._repairs
             try:
-                applied, found = await index.lookup(probes)
+                applied, found = await index.look_up(probes)
             except IndexDamaged:
                 applied = None
             if applied is None:

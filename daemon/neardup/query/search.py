@@ -5,8 +5,10 @@ sample of the word 4-grams of each story, and a sentence is looked up by all of 
 meets a sample of a story that holds it; a shorter one may be missed.  So the latest stories are also looked up by the
 words of their texts, which the first search for a short sentence begins to read.
 
-The index of words nominates, and the titles in the ledger, or the texts, decide.  A search fills the index, so that a
-backfill pays nothing for it.
+An index of words nominates, and the titles in the ledger, or the texts, decide.  There is one for the titles and one
+for the latest texts.  A backfill pays nothing for them: each catches up with the ledger in the order of story numbers,
+while a search waits, for up to a second, and in the background of the desk.  Until it has caught up, a search says that
+stories are pending.
 """
 
 import asyncio
@@ -31,7 +33,7 @@ from neardup.query.evidence import LoadedStory, UnreadableStory
 
 ROWS_AT_ONCE = 5_000
 NUMBERS_AT_ONCE = 200
-SEARCH_SECONDS = 1.0  # that a search spends on filling the index, or on reading on among stories that changed
+SEARCH_SECONDS = 1.0  # that a search spends on filling an index, and on reading on among stories that changed
 ATTEMPTS = 2
 SURE_WORDS = GRAM + WINDOW - 1  # of a sentence that always meets a sample
 LATEST_STORIES = 50_000  # whose texts are searched for short sentences: 90 MB with 720 distinct words each
@@ -44,14 +46,14 @@ class PassageSearch:
     def __init__(self, passages: PassageSync, ledger: Ledger, most_holders: int) -> None:
         self._passages, self._ledger, self._most_holders = passages, ledger, most_holders
 
-    async def stories_with(self, words: Sequence[bytes]) -> list[int]:
+    async def find_stories(self, words: Sequence[bytes]) -> list[int]:
         """The ids of the stories, ascending, that may hold a sentence, given as its normalised words.
 
         Raises PassagesDamaged.
         """
         hashes = find_distinct(keep_sampled(hash_grams(hash_words(words).hashes)))
         await self._passages.catch_up()
-        numbers = await self._passages.ask(lambda: self._passages.index.holders(hashes, self._most_holders))
+        numbers = await self._passages.ask(lambda: self._passages.index.find_holders(hashes, self._most_holders))
         return sorted((await self._ledger.do(versions.read_ids, numbers.tolist())).values())
 
 
@@ -61,7 +63,7 @@ def measure_share_held(sentence: Sequence[bytes], story: Hashes) -> float:
     return float(np.isin(own, others).mean()) if len(own) else 0.0
 
 
-class Reader(Protocol):
+class ReadLedger(Protocol):
     """Reads the ledger: the result of `work(connection, ...)`."""
 
     def __call__(self, work: Callable[..., Any], *args: Any) -> Awaitable[Any]: ...
@@ -70,20 +72,16 @@ class Reader(Protocol):
 class TitleSearch:
     """Searches the titles of a ledger; safe for concurrent calls."""
 
-    def __init__(self, index: WordIndex, ledger: Reader) -> None:
-        self._index, self._ledger = index, ledger
+    def __init__(self, index: WordIndex, read: ReadLedger) -> None:
+        self._index, self._read = index, read
 
     async def catch_up(self, until: float = float("inf")) -> int:
-        """Add the titles that the index lacks, until a time of `time.monotonic`; returns how many numbers it lacks."""
+        """Add the pending titles, until a time of `time.monotonic`; returns how many story numbers still are."""
         while True:
-            since = await asyncio.to_thread(self._index.position)
-            last = Position(*await self._ledger(versions.read_title_position))
-            if since.number > last.number or since.retitled > last.retitled:  # the ledger is an older copy
-                await asyncio.to_thread(self._index.clear)
-                since = BEGINNING
+            since, last = await _read_positions(self._index, self._read)
             if since == last or time.monotonic() >= until:
                 return last.number - since.number
-            await asyncio.to_thread(self._index.add, *await self._ledger(_read_next_rows, since))
+            await asyncio.to_thread(self._index.add, *await self._read(_read_next_rows, since))
 
     async def search(self, text: str, limit: int) -> tuple[list[int], bool]:
         """The ids of the latest stories with all words of a text in their titles, and whether all titles were searched.
@@ -96,19 +94,19 @@ class TitleSearch:
         until = time.monotonic() + SEARCH_SECONDS
         for attempt in range(ATTEMPTS):
             try:
-                lacks = await self.catch_up(until)
-                return await self._matching(words, limit, until), not lacks
+                pending = await self.catch_up(until)
+                return await self._find_matching(words, limit, until), not pending
             except IndexDamaged:
                 if attempt == ATTEMPTS - 1:
                     raise
         raise AssertionError
 
-    async def _matching(self, words: list[bytes], limit: int, until: float) -> list[int]:
+    async def _find_matching(self, words: list[bytes], limit: int, until: float) -> list[int]:
         found: list[int] = []
         below = 2**63 - 1
         while True:
-            numbers = await asyncio.to_thread(self._index.numbers, words, below, NUMBERS_AT_ONCE)
-            rows = await self._ledger(versions.read_titles, numbers)
+            numbers = await asyncio.to_thread(self._index.find_numbers, words, below, NUMBERS_AT_ONCE)
+            rows = await self._read(versions.read_titles, numbers)
             found += [story_id for _, story_id, title in rows if title and set(words) <= set(tokenize(title))]
             if len(found) >= limit or len(numbers) < NUMBERS_AT_ONCE or time.monotonic() >= until:
                 return found[:limit]
@@ -125,43 +123,39 @@ class TextSearch:
     def __init__(
         self,
         index: WordIndex,
-        ledger: Reader,
+        read: ReadLedger,
         read_text: Callable[[Mapping[str, Any]], Awaitable[LoadedStory | UnreadableStory]],
     ) -> None:
-        self._index, self._ledger, self._read_text = index, ledger, read_text
+        self._index, self._read, self._read_text = index, read, read_text
         self.is_wanted = asyncio.Event()
 
     async def catch_up(self, until: float = float("inf")) -> int:
-        """Add the texts that the index lacks, until a time of `time.monotonic`; returns how many numbers it lacks."""
+        """Add the pending texts, until a time of `time.monotonic`; returns how many story numbers still are."""
         while True:
-            since = await asyncio.to_thread(self._index.position)
-            last, _ = await self._ledger(versions.read_title_position)
-            if since.number > last:  # the ledger is an older copy
-                await asyncio.to_thread(self._index.clear)
-                since = BEGINNING
+            since, (last, _) = await _read_positions(self._index, self._read)
             first = max(since.number, last - LATEST_STORIES)
-            lacks: int = last - first
-            if not lacks or time.monotonic() >= until:
-                return lacks
-            rows = await self._ledger(versions.list_numbers_after, first, TEXTS_AT_ONCE)
-            known = await self._ledger(describe_stories, [row.story_id for row in rows])
+            pending = last - first
+            if not pending or time.monotonic() >= until:
+                return pending
+            rows = await self._read(versions.list_numbers_after, first, TEXTS_AT_ONCE)
+            known = await self._read(describe_stories, [row.story_id for row in rows])
             texts = await asyncio.gather(*map(self._read_text, known.values()))
             words = {text.known["id"]: text.text.words for text in texts if isinstance(text, LoadedStory)}
             named = [(row.number, b" ".join(set(words.get(row.story_id, []))).decode()) for row in rows]
             end = rows[-1].number if len(rows) == TEXTS_AT_ONCE else last
             await asyncio.to_thread(self._index.add, named, since, Position(end, 0))
 
-    async def stories_with(self, words: Sequence[bytes]) -> tuple[list[int], int]:
-        """The ids of the latest stories that may hold a sentence, its normalised words, and how many are not read yet.
+    async def find_stories(self, words: Sequence[bytes]) -> tuple[list[int], int]:
+        """The ids of the latest stories that may hold a sentence, its normalised words, and how many are pending.
 
         Raises NeardupError.
         """
         is_read_already = self.is_wanted.is_set()
-        lacks = await self.catch_up(0 if is_read_already else time.monotonic() + SEARCH_SECONDS)
-        if lacks:
+        pending = await self.catch_up(0 if is_read_already else time.monotonic() + SEARCH_SECONDS)
+        if pending:
             self.is_wanted.set()
-        numbers = await asyncio.to_thread(self._index.numbers, sorted(set(words)), 2**63 - 1, NUMBERS_AT_ONCE)
-        return list((await self._ledger(versions.read_ids, numbers)).values()), lacks
+        numbers = await asyncio.to_thread(self._index.find_numbers, sorted(set(words)), 2**63 - 1, NUMBERS_AT_ONCE)
+        return list((await self._read(versions.read_ids, numbers)).values()), pending
 
 
 def open_words(ledger: Path, file: Path) -> WordIndex:
@@ -170,6 +164,19 @@ def open_words(ledger: Path, file: Path) -> WordIndex:
         ledger_id = runs.get(db, "ledger_id") or ""
     files.make_file(file)
     return WordIndex(file, ledger_id)
+
+
+async def _read_positions(index: WordIndex, read: ReadLedger) -> tuple[Position, Position]:
+    """How far an index has come, and how far its ledger.
+
+    An index that is further is emptied: the ledger is then an older copy of the one that filled it.
+    """
+    since = await asyncio.to_thread(index.read_position)  # first: others may fill the index meanwhile
+    last = Position(*await read(versions.read_title_position))
+    if since.number > last.number or since.retitled > last.retitled:
+        await asyncio.to_thread(index.clear)
+        since = BEGINNING
+    return since, last
 
 
 def _read_next_rows(db: sqlite3.Connection, since: Position) -> tuple[list[tuple[int, str]], Position, Position]:

@@ -50,7 +50,7 @@ def inserted(index: PassageIndex, first: int, last: int) -> None:
 
 
 def assert_finds_all(index: PassageIndex, last: int = 40) -> None:
-    assert list(map(as_dicts, index.lookup(list(STORIES.values()), COMMON))) == expected(last)
+    assert list(map(as_dicts, index.look_up(list(STORIES.values()), COMMON))) == expected(last)
 
 
 @cache
@@ -105,7 +105,7 @@ def test_damage_anywhere_is_found_named_and_healed(two_segments: Path, data: st.
 def test_a_segment_is_as_large_as_estimated(two_segments: Path) -> None:
     index = opened(two_segments)
     postings = [sum(len(STORIES[number]) for number in numbers) for numbers in (range(1, 21), range(21, 41))]
-    assert index.size() == sum(estimate_bytes(n, 20) for n in postings)
+    assert index.measure_size() == sum(estimate_bytes(n, 20) for n in postings)
     index.close()
 
 
@@ -203,7 +203,7 @@ def test_a_crash_at_any_step_of_a_merge_leaves_a_readable_index(
 ) -> None:
     run_with_crashes(two_segments, lambda index: index.merge(all_live, MADE_AT), crash_after, monkeypatch)
     index = opened(two_segments)
-    assert index.held == [(1, 40)] and len(index.files()) == 1
+    assert index.held == [(1, 40)] and len(index.list_files()) == 1
     index.flush(41, 41, MADE_AT)
     assert len(list(two_segments.iterdir())) == 2
 

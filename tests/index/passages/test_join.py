@@ -91,8 +91,8 @@ def test_merge_and_join_find_what_brute_force_finds(
         index.flush(first, first + 100, MADE_AT)
         while index.merge(live_except(dead), MADE_AT):
             pass
-        found = index.lookup(list(stories.values()), common)
-        held = without(stories, dead) if len(index.files()) == 1 and first > 1 else None
+        found = index.look_up(list(stories.values()), common)
+        held = without(stories, dead) if len(index.list_files()) == 1 and first > 1 else None
         if held is not None:
             assert list(map(as_dicts, found)) == answers(held, list(stories.values()), common)
             assert index.postings == sum(map(len, held.values()))
@@ -140,7 +140,7 @@ def test_most_postings_are_in_one_segment_and_few_segments_remain(tmp_path: Path
         index.flush(number, number, MADE_AT)
         while index.merge(live_except([]), MADE_AT):
             pass
-        assert index.held == [(1, number)] and len(index.files()) <= 2 * FAN_IN
+        assert index.held == [(1, number)] and len(index.list_files()) <= 2 * FAN_IN
     index.close()
 
 

@@ -31,14 +31,14 @@ def test_a_lookup_finds_what_brute_force_finds(
                 index.flush(first, row[0], MADE_AT)
                 first, written = row[0] + 1, written + 1
         probes = [*probes, *stories.values()]
-        found = index.lookup(probes, common)
+        found = index.look_up(probes, common)
         assert list(map(as_dicts, found)) == answers(stories, probes, common)
         assert index.held == ([(1, first - 1)] if written else [])
 
         index.close()
         reopened = PassageIndex.open(Path(folder), LEDGER, ALGORITHM)
         reopened.insert(list(stories.items()))  # those that it holds are left out
-        found = reopened.lookup(probes, common)
+        found = reopened.look_up(probes, common)
         assert list(map(as_dicts, found)) == answers(stories, probes, common)
         reopened.close()
 
@@ -50,10 +50,10 @@ def test_a_hash_in_one_large_bucket_is_found(tmp_path: Path, postings: int) -> N
     rows = [(number, low) for number in range(1, 1 + max(1, postings // len(low)))]
     index.insert(rows)
     index.flush(1, len(rows), MADE_AT)
-    found = index.lookup([low, low + 1, np.array([0, 2**32 - 1], np.uint32)], len(rows))
+    found = index.look_up([low, low + 1, np.array([0, 2**32 - 1], np.uint32)], len(rows))
     assert found[0].shared.tolist() == [len(low)] * len(rows)
     assert [len(result.numbers) for result in found[1:]] == [0, 0]
-    common = index.lookup([low], len(rows) - 1)[0]
+    common = index.look_up([low], len(rows) - 1)[0]
     assert common.holders.tolist() == [len(rows)] * len(low) and not len(common.numbers)
     index.close()
 
@@ -64,7 +64,7 @@ def test_another_process_sees_what_is_flushed(tmp_path: Path) -> None:
     reader.insert([(1, probe)])  # from the ledger's outbox
     writer.insert([(1, probe), (2, probe)])
     writer.flush(1, 2, MADE_AT)
-    numbers: Numbers = reader.lookup([probe], 50)[0].numbers
+    numbers: Numbers = reader.look_up([probe], 50)[0].numbers
     assert numbers.tolist() == [1, 2] and reader.held == [(1, 2)]
     writer.close()
     reader.close()

@@ -61,7 +61,7 @@ def _passages(db: sqlite3.Connection, ledger: Path) -> list[tuple[object, ...]]:
         hashes[number].update(np.frombuffer(data, np.uint32).tolist())
     folder = files.name_passages_folder(ledger)
     for segment in list_segments(folder):
-        keys = Segment(segment.path).keys_of_prefixes(range(PREFIXES))
+        keys = Segment(segment.path).read_keys_of_prefixes(range(PREFIXES))
         for key in keys.tolist():
             hashes[key & int(NUMBER_MASK)].add(key >> int(HASH_SHIFT))
     rows = db.execute("SELECT number, id FROM stories ORDER BY id").fetchall()

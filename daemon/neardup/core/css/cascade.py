@@ -1,4 +1,10 @@
-"""The cascade: which declarations hold for each element of a page."""
+"""The cascade: of all declarations for a property of an element, which one holds.
+
+As in CSS Cascading and Inheritance Level 5, https://www.w3.org/TR/css-cascade-5/, section 6: declarations are sorted by
+importance, a style attribute before style sheets, cascade layer, specificity and order, and the last is the cascaded
+value.  What the browser itself declares and what attributes such as `bgcolor` hint at rank below every layer.
+`var()` is replaced by the custom property that the element declares or inherits.
+"""
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -15,8 +21,8 @@ from neardup.core.css.values import GLOBAL, expand
 from neardup.core.text.parsing import find_matching
 
 # Important, of a style attribute, rank of the cascade layer, specificity, order.
-Key = tuple[bool, bool, int, tuple[int, int, int], int]
-Weighed = tuple[Key, Declaration]
+Precedence = tuple[bool, bool, int, tuple[int, int, int], int]
+Ranked = tuple[Precedence, Declaration]
 Attributes = Mapping[str, str | None]
 
 INITIAL = {
@@ -70,41 +76,40 @@ class Rules:
     def looks(self) -> Looks:
         return self.known.looks
 
-    def values(
+    def find_cascaded_values(
         self, tag: str, matched: tuple[int, ...], attributes: Attributes, custom: Values, pseudo: str = ""
     ) -> Values:
-        """The values that an element declares by the rules that match it, one object for elements with the same ones.
+        """The cascaded values of an element, by the rules that match it: one object for elements with the same values.
 
-        `custom` are the custom properties that it inherits.
+        `matched` are the places of these rules, and `custom` the custom properties that the element inherits.
         """
         if not (attributes or matched or tag in BROWSER_STYLES):
             return NONE
-        alike = find_alike(tag, matched, attributes)
-        key = alike, pseudo, id(custom), None if self.is_whole else attributes.get("class")
-        found = self.known.values.get(key) if alike else None
+        style_key = make_style_key(tag, matched, attributes)
+        key = style_key, pseudo, id(custom), None if self.is_whole else attributes.get("class")
+        found = self.known.values.get(key) if style_key else None
         if found is None:
             if len(self.known.values) >= MOST_VALUES:
                 self.known.values.clear()
-            found = self._find_declared_values(tag, matched, attributes, custom, pseudo), custom
-            if alike:
+            found = self._cascade(tag, matched, attributes, custom, pseudo), custom
+            if style_key:
                 self.known.values[key] = found
         return found[0]
 
-    def _find_declared_values(
+    def _cascade(
         self, tag: str, matched: tuple[int, ...], attributes: Attributes, custom: Values, pseudo: str
     ) -> Values:
-        """The last of the strongest declared values."""
         every = [(order, self.rules[order]) for order in matched]
         chosen = [(order, rule) for order, rule in every if rule.pseudo == pseudo]
-        weighed: list[Weighed] = [
+        ranked: list[Ranked] = [
             ((item.important, False, -rule.layer if item.important else rule.layer, rule.specificity, order), item)
             for order, rule in chosen
             if not rule.is_doubtful
             for item in rule.declarations.items
         ]
         if not pseudo:
-            weighed = [*_list_browser_style(tag), *_list_hints(tag, attributes), *weighed, *_list_inline(attributes)]
-        values = _cascade([item for _, item in sorted(weighed, key=itemgetter(0))], custom) if weighed else {}
+            ranked = [*_list_browser_style(tag), *_list_hints(tag, attributes), *ranked, *_list_inline(attributes)]
+        values = _take_last([item for _, item in sorted(ranked, key=itemgetter(0))], custom) if ranked else {}
         unsure = [rule.selector for _, rule in chosen if rule.is_doubtful and rule.declarations.acts]
         if not pseudo and _is_covered(rule for _, rule in every):
             unsure.append("::before")
@@ -119,7 +124,7 @@ class Rules:
         return values
 
 
-class Sheets(Rules):
+class MatchedRules(Rules):
     """The rules of a page's style sheets, by the elements that they match.
 
     `acting` are the elements on which they act, by their `mem_id`, and `moved` those of them that they may move.
@@ -130,7 +135,7 @@ class Sheets(Rules):
         super().__init__(sheets)
         self._matched: dict[int, list[int]] = {}
         self.slotted: list[str] = []  # selectors of what may be hidden in slots
-        self._of: dict[tuple[int, str], tuple[Attributes, Values]] = {}
+        self._elements: dict[tuple[int, str], tuple[Attributes, Values]] = {}
         self.pseudos: dict[int, set[str]] = {}
         self.acting: dict[int, LexborNode] = {}
         self.moved: dict[int, LexborNode] = {}
@@ -165,28 +170,32 @@ class Sheets(Rules):
                 if rule.pseudo:
                     self.pseudos.setdefault(element, set()).add(rule.pseudo)
 
-    def of(self, node: LexborNode, custom: Values, pseudo: str = "") -> tuple[Attributes, Values]:
-        """The attributes of an element, and its declared values; with `pseudo`, those of its `before` or `after`.
+    def read_element(self, node: LexborNode, custom: Values, pseudo: str = "") -> tuple[Attributes, Values]:
+        """The attributes of an element, and its cascaded values; with `pseudo`, those of its `before` or `after`.
 
         `custom` are the custom properties that it inherits.
         """
         if pseudo and pseudo not in self.pseudos.get(node.mem_id, ()):
             return {}, {}
         key = node.mem_id, pseudo
-        if (found := self._of.get(key)) is None:
-            attributes = node.attributes if not pseudo else self.of(node, custom)[0]
-            found = self._of[key] = attributes, self._values(node, attributes, custom, pseudo)
+        if (found := self._elements.get(key)) is None:
+            attributes = node.attributes if not pseudo else self.read_element(node, custom)[0]
+            tag, matched = node.tag or "", self._list_matched(node)
+            found = self._elements[key] = (
+                attributes,
+                self.find_cascaded_values(tag, matched, attributes, custom, pseudo),
+            )
         return found
 
-    def _values(self, node: LexborNode, attributes: Attributes, custom: Values, pseudo: str) -> Values:
-        return self.values(node.tag or "", tuple(self._matched.get(node.mem_id, ())), attributes, custom, pseudo)
+    def make_style_key(self, node: LexborNode, attributes: Attributes) -> Hashable | None:
+        """As the function of this name, of an element."""
+        return make_style_key(node.tag or "", self._list_matched(node), attributes)
 
-    def alike(self, node: LexborNode, attributes: Attributes) -> Hashable | None:
-        """As `find_alike`."""
-        return find_alike(node.tag or "", tuple(self._matched.get(node.mem_id, ())), attributes)
+    def _list_matched(self, node: LexborNode) -> tuple[int, ...]:
+        return tuple(self._matched.get(node.mem_id, ()))
 
 
-def find_alike(tag: str, matched: tuple[int, ...], attributes: Attributes) -> Hashable | None:
+def make_style_key(tag: str, matched: tuple[int, ...], attributes: Attributes) -> Hashable | None:
     """What elements have in common that declare the same values and are displayed alike, if they inherit the same.
 
     None for an element that has too long a style to be remembered.
@@ -214,12 +223,12 @@ def _get_known(sheets: tuple[StyleSheet, ...]) -> Known:
     return known
 
 
-def _list_browser_style(tag: str) -> Iterator[Weighed]:
+def _list_browser_style(tag: str) -> Iterator[Ranked]:
     for declaration in BROWSER_STYLES.get(tag, ()):
         yield (False, False, -2, (0, 0, 0), 0), declaration
 
 
-def _list_hints(tag: str, attributes: Attributes) -> Iterator[Weighed]:
+def _list_hints(tag: str, attributes: Attributes) -> Iterator[Ranked]:
     hints: Iterable[tuple[str, str]] = HINTS.items()
     if tag in SVG:
         hints = [(name, name) for name in OF_SVG] + [("x", "left"), ("y", "top")]
@@ -236,12 +245,13 @@ def read_hint(value: str) -> str:
     return f"#{value}" if BARE_COLOUR.fullmatch(value) else value
 
 
-def _list_inline(attributes: Attributes) -> Iterator[Weighed]:
+def _list_inline(attributes: Attributes) -> Iterator[Ranked]:
     for declaration in parse_declarations(attributes.get("style") or "").items if "style" in attributes else ():
         yield (declaration.important, True, 0, (0, 0, 0), 0), declaration
 
 
-def _cascade(ordered: list[Declaration], custom: Values) -> Values:
+def _take_last(ordered: list[Declaration], custom: Values) -> Values:
+    """The value of each property by the last of its declarations, which are in the order of their precedence."""
     own = {declaration.name: declaration.value for declaration in ordered if declaration.name.startswith("--")}
     custom = {**custom, **own} if own else custom
     values = dict(own)

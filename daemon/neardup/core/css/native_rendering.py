@@ -194,7 +194,7 @@ class _KnownFrames(threading.local):
         self, rules: Rules, parent: Style, tag: str, matched: tuple[int, ...], attributes: Attributes
     ) -> Frame | None:
         """The frame of an element; None if there is no room for its style."""
-        values = rules.values(tag, matched, attributes, parent.custom)
+        values = rules.find_cascaded_values(tag, matched, attributes, parent.custom)
         frame = make_frame(tag, attributes, values, parent, rules.looks, is_aside=shows_picture(values))
         display = find_display(tag, attributes, values)
         edges = _pack_edges(tag, frame, rules.looks.find_look(parent, values, display).style, display)
@@ -207,7 +207,9 @@ class _KnownFrames(threading.local):
         if pseudos:
             flags |= FrameFlag.GENERATES
         declared = {
-            name: rules.values(tag, matched, {}, frame.style.custom, name) for name in PSEUDOS if name in pseudos
+            name: rules.find_cascaded_values(tag, matched, {}, frame.style.custom, name)
+            for name in PSEUDOS
+            if name in pseudos
         }
         if "first-letter" in pseudos or any("attr(" in found.get("content", "") for found in declared.values()):
             flags |= FrameFlag.UNCLEAR

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from selectolax.lexbor import LexborNode
 
-from neardup.core.css.cascade import NONE, Attributes, Known, Sheets
+from neardup.core.css.cascade import NONE, Attributes, Known, MatchedRules
 from neardup.core.css.computed_style import (
     HIDDEN,
     Layer,
@@ -109,14 +109,14 @@ def read_markup(template: LexborNode) -> str:
 
 
 class _Page(NamedTuple):
-    """The page's style sheets, the `mem_id` of its story's elements, and how many pages it stands within.
+    """The rules of the page's style sheets, the `mem_id` of its story's elements, and how many pages it stands within.
 
     `around` are the elements that contain these, and `parts` those of which more is read than the text; None if that
     may hold for all.  Children of `hosts` may be shadow trees, and `host` is the element whose shadow tree the page is.
     `left_out` are the pages that stand within too many, `characters` counts those of each layer.
     """
 
-    sheets: Sheets
+    rules: MatchedRules
     bodies: frozenset[int]
     around: Container[int]
     parts: Parts | None
@@ -146,7 +146,7 @@ def render(root: LexborNode, story: Story) -> Rendered:
     show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
     page = _prepare_page(root, story)
-    signs = read_signs(root, page.sheets.markers)
+    signs = read_signs(root, page.rules.markers)
     pieces = [_show(signs, START.doubt("signs"), page), *_collect_pieces(root, page)]
     characters = page.characters
     texts = [write_text(pieces), *(write_text(pieces, layers) for layers in choose_layers_apart(characters))]
@@ -161,13 +161,13 @@ def read_signs(root: LexborNode, markers: Iterable[Declaration]) -> str:
 
 def _prepare_page(root: LexborNode, story: Story) -> _Page:
     """A page, without what a browser does not show of the elements that nothing acts on."""
-    sheets = Sheets(root, find_style_sheets(root))
+    rules = MatchedRules(root, find_style_sheets(root))
     bodies = frozenset(body.mem_id for body in story.bodies)
     templates = [node for node in story.invisible if node.tag_id in TEMPLATES]
     hosts = {host.mem_id for node in templates if (host := node.parent) is not None}
     parts = None
-    if sheets.is_whole:
-        found = collect_parts(story, sheets.acting.values(), sheets.moved.values())
+    if rules.is_whole:
+        found = collect_parts(story, rules.acting.values(), rules.moved.values())
         parts = found._replace(read=found.read | bodies)
         for node in story.breaks:
             if (parent := node.parent) is not None and parent.mem_id not in parts.read:
@@ -176,7 +176,7 @@ def _prepare_page(root: LexborNode, story: Story) -> _Page:
         for node in reversed(story.invisible):
             if node.mem_id not in parts.read:
                 node.decompose()
-    return _Page(sheets, bodies, story.around, parts, hosts, 0, [], Counter())
+    return _Page(rules, bodies, story.around, parts, hosts, 0, [], Counter())
 
 
 def _collect_pieces(root: LexborNode, page: _Page) -> list[Piece]:
@@ -247,7 +247,7 @@ FRAMES: dict[tuple[int, int, Hashable], tuple[Frame, Known, Style]] = {}
 def _open_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | None:
     """The parts of an element that shows only what is in it, the last one first; None for another one."""
     place = node.mem_id
-    if place in page.hosts or place in page.sheets.pseudos or node.tag in SHOWN_IN_OTHER_WAYS:
+    if place in page.hosts or place in page.rules.pseudos or node.tag in SHOWN_IN_OTHER_WAYS:
         return None
     attributes = node.attributes
     if not (WITH_TEXTS.isdisjoint(attributes) or has_bare_style(attributes)) or not node.is_element_node:
@@ -266,15 +266,15 @@ def _open_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | No
 
 
 def _get_frame(node: LexborNode, attributes: Attributes, parent: Style, page: _Page) -> Frame:
-    sheets = page.sheets
-    alike = sheets.alike(node, attributes)
-    key = id(sheets.known), id(parent), alike
-    if alike is None or not sheets.is_whole or node.tag in PERHAPS_ASIDE:
+    rules = page.rules
+    style_key = rules.make_style_key(node, attributes)
+    key = id(rules.known), id(parent), style_key
+    if style_key is None or not rules.is_whole or node.tag in PERHAPS_ASIDE:
         return _compute_frame(node, parent, page)
     if (found := FRAMES.get(key)) is None:
         if len(FRAMES) == MOST_FRAMES:
             FRAMES.clear()
-        found = FRAMES[key] = _compute_frame(node, parent, page), sheets.known, parent
+        found = FRAMES[key] = _compute_frame(node, parent, page), rules.known, parent
     return found[0]
 
 
@@ -286,7 +286,7 @@ def _are_moved(node: LexborNode, children: int, style: Style, page: _Page) -> bo
         return False
     if len(moved) >= min(LEAST_PLACED, children):
         return True
-    declared = [page.sheets.of(child, style.custom)[1] for child in moved]
+    declared = [page.rules.read_element(child, style.custom)[1] for child in moved]
     return any("order" in values or covers(values) for values in declared)
 
 
@@ -294,7 +294,7 @@ def _arrange(
     node: LexborNode, children: list[LexborNode], style: Style, parent: Style, page: _Page
 ) -> tuple[Style, list[LexborNode]]:
     """The style within an element in `parent`, and its children in the order in which they are shown."""
-    attributes, values = page.sheets.of(node, parent.custom)
+    attributes, values = page.rules.read_element(node, parent.custom)
     display = find_display(node.tag or "", attributes, values)
     every = not style.is_plain or display.endswith("grid")
     styles = [_find_order_values(child, style, page, every=every) for child in children]
@@ -319,7 +319,7 @@ def _find_order_values(child: LexborNode, style: Style, page: _Page, *, every: b
     """The values of a child by which the children may be shown in another order; `every` of them, or those that act."""
     if not child.is_element_node or not (every or page.parts is None or child.mem_id in page.parts.read):
         return NONE
-    return page.sheets.of(child, style.custom)[1]
+    return page.rules.read_element(child, style.custom)[1]
 
 
 def _list_parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -> Iterator[Part]:
@@ -332,8 +332,8 @@ def _list_parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -
         yield from ("\n", (node, parent, True, page), "\n")
     elif node.mem_id in page.around:
         tag = node.tag or ""
-        attributes, values = page.sheets.of(node, parent.custom)
-        style, is_box_unseen, _ = page.sheets.looks.find_look(parent, values, find_display(tag, attributes, values))
+        attributes, values = page.rules.read_element(node, parent.custom)
+        style, is_box_unseen, _ = page.rules.looks.find_look(parent, values, find_display(tag, attributes, values))
         if is_box_unseen or is_aside(node, attributes, values):
             style = style.enter_unseen_box()
         if tag not in NEVER_SHOWN:
@@ -343,14 +343,14 @@ def _list_parts(node: LexborNode, parent: Style, is_inside: bool, page: _Page) -
 def _render_element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Part]:
     """What an element of the story shows."""
     tag = node.tag or ""
-    attributes, values = page.sheets.of(node, parent.custom)
+    attributes, values = page.rules.read_element(node, parent.custom)
     display = find_display(tag, attributes, values)
     if tag == "wbr" or tag in NEVER_SHOWN or (tag in NOT_SHOWN and display == "none" and tag not in PERHAPS_SHOWN):
         if tag == "style":
-            yield from _read_asides(node, attributes, page.sheets.looks.find_look(parent, values, display).style, page)
+            yield from _read_asides(node, attributes, page.rules.looks.find_look(parent, values, display).style, page)
         return
     if tag == "br":
-        style = page.sheets.looks.find_look(parent, values, display).style
+        style = page.rules.looks.find_look(parent, values, display).style
         yield make_line_break(style) if display not in ("none", "contents") else ""
         return
     frame = _get_frame(node, attributes, parent, page)
@@ -358,9 +358,9 @@ def _render_element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Pa
 
 
 def _compute_frame(node: LexborNode, parent: Style, page: _Page) -> Frame:
-    attributes, values = page.sheets.of(node, parent.custom)
+    attributes, values = page.rules.read_element(node, parent.custom)
     return make_frame(
-        node.tag or "", attributes, values, parent, page.sheets.looks, is_aside=is_aside(node, attributes, values)
+        node.tag or "", attributes, values, parent, page.rules.looks, is_aside=is_aside(node, attributes, values)
     )
 
 
@@ -399,18 +399,18 @@ def make_frame(
 
 def _render_content(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
     """What stands within the box of an element."""
-    attributes, _ = page.sheets.of(node, style.custom)
+    attributes, _ = page.rules.read_element(node, style.custom)
     parts: Iterator[Part] = _render_children(node, style, display, page)
     if attributes:
         parts = chain(_read_asides(node, attributes, style, page), parts)
-    if node.mem_id in page.sheets.pseudos:
+    if node.mem_id in page.rules.pseudos:
         before, after = (_generate_texts(node, style, page, *names) for names in (("marker", "before"), ("after",)))
         parts = chain(before, parts, after)
     yield from parts
 
 
 def _render_children(node: LexborNode, style: Style, display: str, page: _Page) -> Iterator[Part]:
-    attributes, values = page.sheets.of(node, style.custom)
+    attributes, values = page.rules.read_element(node, style.custom)
     children = list(node.iter(include_text=True))
     if children and children[0].is_text_node and _hides_first_letter(node, style, page):
         yield _show(FIRST_LETTER.sub(r"\1", children.pop(0).text_content or ""), style, page)
@@ -432,7 +432,7 @@ def _render_children(node: LexborNode, style: Style, display: str, page: _Page) 
     if (shadow := find_shadow(children)) is not None:
         yield from _render_page_within(read_markup(shadow), style, page._replace(host=Host(children, page, set())))
         return
-    styles = [page.sheets.of(child, style.custom)[1] if child.is_element_node else {} for child in children]
+    styles = [page.rules.read_element(child, style.custom)[1] if child.is_element_node else {} for child in children]
     if len(children) > 1 and (any(styles) or values or style.to_the_left):
         style = style.doubt("covered") if any(map(covers, styles)) else style
         children = order_children(children, styles, display, values, to_the_left=style.to_the_left)
@@ -440,13 +440,13 @@ def _render_children(node: LexborNode, style: Style, display: str, page: _Page) 
 
 
 def _hides_first_letter(node: LexborNode, style: Style, page: _Page) -> bool:
-    _, values = page.sheets.of(node, style.custom, "first-letter")
+    _, values = page.rules.read_element(node, style.custom, "first-letter")
     return bool(values) and compute_style(style, values).layer == HIDDEN
 
 
 def _compute_slotted_style(child: LexborNode, style: Style, page: _Page) -> Style:
     """The style that a child of a host inherits from its slot."""
-    selectors = page.sheets.slotted if child.is_element_node else []
+    selectors = page.rules.slotted if child.is_element_node else []
     return style.doubt(*filter(child.css_matches, selectors))
 
 
@@ -476,7 +476,7 @@ def _show(text: str, style: Style, page: _Page) -> Text:
 def _generate_texts(node: LexborNode, parent: Style, page: _Page, *pseudos: str) -> Iterator[Text]:
     """The texts that style sheets put before or after the content of an element."""
     for pseudo in pseudos:
-        attributes, values = page.sheets.of(node, parent.custom, pseudo)
+        attributes, values = page.rules.read_element(node, parent.custom, pseudo)
         if (text := generate_text(values, attributes, parent)) is not None:
             page.characters[text.layer] += count_visible(text.text)
             yield text

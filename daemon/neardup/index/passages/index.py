@@ -90,11 +90,11 @@ class PassageIndex:
         """The postings in segments."""
         return sum(file.segment.postings for file in self._segments if file.segment)
 
-    def size(self) -> int:
+    def measure_size(self) -> int:
         """The bytes of the segments."""
-        return sum(path.stat().st_size for path in self.files())
+        return sum(path.stat().st_size for path in self.list_files())
 
-    def files(self) -> list[Path]:
+    def list_files(self) -> list[Path]:
         """The segments, none of which is ever changed."""
         self._refresh()
         return [file.path for file in self._segments]
@@ -104,7 +104,7 @@ class PassageIndex:
         with self._state:
             self._tail.add(rows, self._list_held_ranges())
 
-    def lookup(self, probes: Sequence[PassageHashes], common: int) -> list[Found]:
+    def look_up(self, probes: Sequence[PassageHashes], common: int) -> list[Found]:
         """For each probe, distinct ascending hashes, the stories that share passages with it.
 
         A hash that more than `common` stories have finds none.  Raises PassagesDamaged.
@@ -114,7 +114,7 @@ class PassageIndex:
             segments, tail = [file.usable() for file in self._segments], self._tail.view
         return look_up(probes, common, segments, tail, self._executor)
 
-    def holders(self, hashes: PassageHashes, most: int) -> Numbers:
+    def find_holders(self, hashes: PassageHashes, most: int) -> Numbers:
         """The stories that have any of some distinct ascending hashes; a hash that more than `most` have is left out.
 
         The numbers are ascending and distinct.  Raises PassagesDamaged.
@@ -124,7 +124,7 @@ class PassageIndex:
             segments, tail = [file.usable() for file in self._segments], self._tail.view
         return find_holders(hashes, most, segments, tail)
 
-    def postings_of(self, hashes: PassageHashes, most: int) -> tuple[Counts, Numbers, Counts]:
+    def find_postings(self, hashes: PassageHashes, most: int) -> tuple[Counts, Numbers, Counts]:
         """As `lookup.find_postings`."""
         self._refresh()
         with self._state:
@@ -222,7 +222,7 @@ class PassageIndex:
             if file.first > after:
                 yield Checked(file.last, find_damage(file))
 
-    def made_after(self, change: int) -> list[str]:
+    def list_made_after(self, change: int) -> list[str]:
         """The names of the segments that were made after a change of the ledger."""
         self._refresh()
         return [file.path.name for file in self._segments if file.segment and file.segment.header.made_at > change]
@@ -291,7 +291,7 @@ def scan_segments(passages: PassageIndex, wanted: PassageHashes) -> Iterator[Key
 def _open_segments(passages: PassageIndex) -> list[Segment]:
     for _ in range(LISTINGS - 1):
         try:
-            return [Segment(path) for path in passages.files()]
+            return [Segment(path) for path in passages.list_files()]
         except FileNotFoundError:
             continue
-    return [Segment(path) for path in passages.files()]
+    return [Segment(path) for path in passages.list_files()]

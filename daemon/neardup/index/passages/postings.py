@@ -199,20 +199,20 @@ class Source(Protocol):
     @property
     def postings(self) -> int: ...
 
-    def prefix_offsets(self) -> Offsets: ...
+    def read_prefix_offsets(self) -> Offsets: ...
 
-    def keys_of_prefixes(self, prefixes: range) -> Keys: ...
+    def read_keys_of_prefixes(self, prefixes: range) -> Keys: ...
 
 
 def read_stripes(sources: Sequence[Source]) -> Iterator[tuple[range, Keys]]:
     """All the prefixes in order, as ranges with their sorted keys of all sources."""
     preceding = sum(
-        (source.prefix_offsets().astype(np.uint64) for source in sources), np.zeros(PREFIXES + 1, np.uint64)
+        (source.read_prefix_offsets().astype(np.uint64) for source in sources), np.zeros(PREFIXES + 1, np.uint64)
     )
     start = 0
     while start < PREFIXES:
         limit = preceding[start] + np.uint64(STRIPE_POSTINGS)
         stop = max(int(np.searchsorted(preceding, limit, side="right")) - 1, start + 1)
         prefixes = range(start, stop)
-        yield prefixes, merge_keys([source.keys_of_prefixes(prefixes) for source in sources])
+        yield prefixes, merge_keys([source.read_keys_of_prefixes(prefixes) for source in sources])
         start = stop

@@ -220,14 +220,14 @@ class Segment:
             raise self.explain_damage()
         return numbers
 
-    def prefix_offsets(self) -> Offsets:
+    def read_prefix_offsets(self) -> Offsets:
         """How many postings precede each prefix, and at last their number: (PREFIXES + 1,)."""
         step = 1 << self.header.bucket_bits - PREFIX_BITS
         each = PREFIXES // 16  # prefixes read at a time
         parts = [self._directory(first * step, each * step)[:-1:step] for first in range(0, PREFIXES, each)]
         return np.concatenate([*parts, np.array([self.header.postings], np.uint32)])
 
-    def keys_of_prefixes(self, prefixes: range) -> Keys:
+    def read_keys_of_prefixes(self, prefixes: range) -> Keys:
         """The sorted keys of a range of prefixes.  Raises PassagesDamaged."""
         coding, shift = self.header.coding, self.header.bucket_bits - PREFIX_BITS
         buckets = range(prefixes.start << shift, prefixes.stop << shift)

@@ -88,12 +88,12 @@ class Run:
         """The numbers of the `counts` keys from each place on, one after the other."""
         return get_numbers(self.keys[list_places(places, counts)])
 
-    def prefix_offsets(self) -> Offsets:
+    def read_prefix_offsets(self) -> Offsets:
         """How many postings precede each prefix, and at last their number: (PREFIXES + 1,)."""
         prefixes = np.arange(PREFIXES, dtype=np.uint64) << PREFIX_SHIFT
         return np.append(np.searchsorted(self.keys, prefixes), len(self.keys)).astype(np.uint32)
 
-    def keys_of_prefixes(self, prefixes: range) -> Keys:
+    def read_keys_of_prefixes(self, prefixes: range) -> Keys:
         """The sorted keys of a range of prefixes."""
         shift = int(PREFIX_SHIFT)
         start = np.searchsorted(self.keys, np.uint64(prefixes.start << shift))

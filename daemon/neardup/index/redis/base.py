@@ -96,14 +96,14 @@ class RedisIndex(ABC):
         """The number of stories of each language that has any."""
 
     @abstractmethod
-    async def problem(self) -> str | None:
+    async def find_problem(self) -> str | None:
         """What is wrong, in one line, or None."""
 
     def _choose_settings(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
         """The settings that the layout chooses for the numbers of stories by language; `clear` records them."""
         return {}
 
-    async def position(self) -> IndexPosition:
+    async def read_position(self) -> IndexPosition:
         """What the index records about itself; no position if records are lost or unreadable."""
         replies = await self._send([*(read_key(f"neardup:{fact}") for fact in FACTS), *self._get_applied])
         facts = dict(zip(FACTS, map(parse_text, replies), strict=False))
@@ -113,7 +113,7 @@ class RedisIndex(ABC):
         position = IndexPosition(facts["ledger"], facts["version"], applied)
         return mark_other_settings(position, list_changed_options(facts, self._settings))
 
-    async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
+    async def look_up(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         """The last change applied, and the result of each probe's packed buckets.
 
         The probes are read in batches on separate connections, so that Redis reads one while the candidates of
@@ -203,14 +203,14 @@ class RedisIndex(ABC):
         applied_keys = dict(zip(self._names, self._applied, strict=True)) if len(self._parts) > 1 else {}
         await record_added_languages(self._send, self._settings, applied_keys, self._bits_of, version)
 
-    async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
+    async def read_bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         """The number of members of each packed bucket that a story of the sample falls into."""
         await self._read_bits()
         records, commands = self._packed.sizes(sample)
         lengths = await self._send(commands)
         return {record: n // packed_buckets.NUMBER_BYTES for record, n in zip(records, lengths, strict=True) if n}
 
-    async def missing(self, stories: Sequence[Change]) -> list[int]:
+    async def count_missing(self, stories: Sequence[Change]) -> list[int]:
         """For each story, the number of packed buckets that lack it."""
         await self._read_bits()
         counts = [0] * len(stories)

@@ -60,7 +60,7 @@ class Compact(RedisIndex):
         counts = map(parse_position, replies)
         return {language: n for language, n in zip(self._bandings, counts, strict=True) if n}
 
-    async def problem(self) -> str | None:
+    async def find_problem(self) -> str | None:
         """The languages whose buckets have grown too full, or None."""
         await self._read_bits()
         return packed_buckets.describe_overfull(await self.count_stories(), self._packed.bits)

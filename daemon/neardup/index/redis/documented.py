@@ -73,7 +73,7 @@ class Documented(RedisIndex):
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
         return dict.fromkeys(self._bandings, BAND_BITS)
 
-    async def lookup(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
+    async def look_up(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         """As `Index`: SimHashes give the ids of a result, signatures its numbers."""
         chunks = [
             (self._bandings[language], chunk)
@@ -82,7 +82,7 @@ class Documented(RedisIndex):
         ]
         sinters = [self._sinter(banding, [probes[n] for n in chunk]) for banding, chunk in chunks]
         (applied, results), replies = await asyncio.gather(
-            super().lookup(probes), self._send([*self._get_applied, *sinters, *self._get_applied])
+            super().look_up(probes), self._send([*self._get_applied, *sinters, *self._get_applied])
         )
         parts = len(self._applied)
         for (banding, chunk), reply in zip(chunks, replies[parts:], strict=False):
@@ -139,9 +139,9 @@ class Documented(RedisIndex):
                 commands = [("SADD", f"{name}:{band}:{value:04X}", *np.sort(ids).tolist()) for value, ids in some]
                 await self._guard.write(language, commands)
 
-    async def missing(self, stories: Sequence[Change]) -> list[int]:
+    async def count_missing(self, stories: Sequence[Change]) -> list[int]:
         """For each story, the number of bands of either fingerprint that lack it, and its SimHash if that is lost."""
-        counts, width = await super().missing(stories), BANDS + 1
+        counts, width = await super().count_missing(stories), BANDS + 1
         for chunk in cut_batches(range(len(stories)), STORIES_PER_COMMAND):
             reads = chain.from_iterable(self._reads_of(stories[n]) for n in chunk)
             replies = await self._send(list(reads))
@@ -171,7 +171,7 @@ class Documented(RedisIndex):
         replies = await self._send([("HLEN", self._hashes(language)) for language in self._bandings])
         return {language: n for language, n in zip(self._bandings, replies, strict=True) if n}
 
-    async def bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
+    async def read_bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         """The number of members of each bucket, of SimHashes and signatures, that a story of the sample falls into."""
         keys = {
             _make_intersection(probe, range(band, band + 1)): key
@@ -180,9 +180,9 @@ class Documented(RedisIndex):
         }
         sizes = await self._send([("SCARD", key) for key in keys.values()])
         simhashes = {bucket: n for bucket, n in zip(keys, sizes, strict=True) if n}
-        return simhashes | await super().bucket_sizes(sample)
+        return simhashes | await super().read_bucket_sizes(sample)
 
-    async def problem(self) -> str | None:
+    async def find_problem(self) -> str | None:
         """A setting by which Redis would take several times the memory, or None."""
         async with self._server.answers():
             try:

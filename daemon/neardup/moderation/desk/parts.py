@@ -155,7 +155,7 @@ DESK = web.AppKey("desk", Desk)
 
 @asynccontextmanager
 async def reading_words(titles: TitleSearch, texts: TextSearch) -> AsyncIterator[None]:
-    """Read the titles that the search lacks, now and each minute, and texts once they are wanted, meanwhile."""
+    """Read the pending titles for the search, now and each minute, and the texts once they are wanted, meanwhile."""
 
     async def read_titles() -> None:
         while True:

@@ -24,22 +24,22 @@ MAX_LENGTH = 800  # characters; an address has at most 8,190 bytes, and a letter
 MOST_TITLES = 50
 MOST_TEXTS = 30  # that are read for one sentence
 LEAST_WORDS = 4  # of a sentence, as a gram has; fewer words are those of a title
-HELD = 0.5  # the share of its 4-grams by which a story holds a sentence
+LEAST_SHARE = 0.5  # of the 4-grams of a sentence, by which a story holds it
 
 
 @dataclass(frozen=True, slots=True)
-class Holders:
+class SentenceResult:
     """What was found for a sentence.
 
-    `shares` are the stories that hold at least HELD of it, by id, the largest share first; `unread` are stories whose
-    text could not be read, and `left_out` counts those that were not read.  `failed` says why nothing was looked up.
-    `lacks` counts the latest stories whose texts the desk has yet to read.
+    `shares` has the share of it that a story holds, at least LEAST_SHARE, by id, the largest first; `unread` are
+    stories whose text could not be read, and `left_out` counts those that were not read.  `failed` says why nothing was
+    looked up.  `pending` counts the latest stories whose texts the desk has yet to read.
     """
 
     shares: dict[int, float] = field(default_factory=dict)
     unread: Sequence[int] = ()
     left_out: int = 0
-    lacks: int = 0
+    pending: int = 0
     failed: str | None = None
 
 
@@ -48,30 +48,30 @@ async def show(request: web.Request) -> web.StreamResponse:
     require_moderator(request)
     desk, text = desk_of(request), request.query.get("q", "").strip()[:MAX_LENGTH]
     words = tokenize(text)
-    story, has_author = await desk.ledger.read(_find_by_id, text)
-    titled, is_whole = await desk.titles.search(text, MOST_TITLES)
-    holders = await _find_holders(desk, words) if len(words) >= LEAST_WORDS else None
-    found = bool(titled or (holders and (holders.shares or holders.unread)))
-    if story is not None and not has_author and not found:
-        raise web.HTTPSeeOther(story_url(story))
-    if has_author and story is None and not found:
+    story_id, has_author = await desk.ledger.read(_find_by_id, text)
+    titled_ids, is_whole = await desk.titles.search(text, MOST_TITLES)
+    sentence = await _find_sentence(desk, words) if len(words) >= LEAST_WORDS else None
+    sentence_ids = [] if sentence is None else [*sentence.shares, *sentence.unread]
+    is_found = bool(titled_ids or sentence_ids)
+    if story_id is not None and not has_author and not is_found:
+        raise web.HTTPSeeOther(story_url(story_id))
+    if has_author and story_id is None and not is_found:
         raise web.HTTPSeeOther(author_url(text))
-    ids = [] if holders is None else [*holders.shares, *holders.unread]
     await desk.ledger.refresh_cases()
-    rows = await desk.ledger.read(flags.list_stories, [*titled, *ids])
+    rows = await desk.ledger.read(flags.list_stories, [*titled_ids, *sentence_ids])
     return page(
         request,
         "search.html.j2",
-        200 if found or has_author or story is not None else 404,
+        200 if is_found or has_author or story_id is not None else 404,
         text=text,
-        story=story,
+        story_id=story_id,
         has_author=has_author,
-        titled=rows[: len(titled)],
+        titled=rows[: len(titled_ids)],
         limit=MOST_TITLES,
         latest=LATEST_STORIES,
         is_whole=is_whole,
-        holders=holders,
-        holding={row["id"]: row for row in rows[len(titled) :]},
+        sentence=sentence,
+        rows_by_id={row["id"]: row for row in rows[len(titled_ids) :]},
     )
 
 
@@ -85,13 +85,13 @@ def _find_by_id(db: sqlite3.Connection, text: str) -> tuple[ShownId | None, bool
     return None, has_author
 
 
-async def _find_holders(desk: Desk, words: list[bytes]) -> Holders:
+async def _find_sentence(desk: Desk, words: list[bytes]) -> SentenceResult:
     try:
         async with desk.open_passage_search() as search:
-            sampled = await search.stories_with(words)
-        latest, lacks = ([], 0) if len(words) >= SURE_WORDS else await desk.texts.stories_with(words)
+            sampled = await search.find_stories(words)
+        latest, pending = ([], 0) if len(words) >= SURE_WORDS else await desk.texts.find_stories(words)
     except NeardupError as error:
-        return Holders(failed=str(error))
+        return SentenceResult(failed=str(error))
     ids = list(dict.fromkeys([*sampled, *latest]))
     known = await desk.ledger.read(describe_stories, ids[:MOST_TEXTS])
     texts = await asyncio.gather(*(load_text(desk, known[story_id]) for story_id in known))
@@ -100,9 +100,13 @@ async def _find_holders(desk: Desk, words: list[bytes]) -> Holders:
         for story_id, loaded in zip(known, texts, strict=True)
         if isinstance(loaded, LoadedStory)
     }
-    return Holders(
-        {n: share for n, share in sorted(shares.items(), key=lambda found: -found[1]) if share >= HELD},
+    return SentenceResult(
+        {
+            story_id: share
+            for story_id, share in sorted(shares.items(), key=lambda found: -found[1])
+            if share >= LEAST_SHARE
+        },
         [story_id for story_id in known if story_id not in shares],
         max(len(ids) - MOST_TEXTS, 0),
-        lacks,
+        pending,
     )
