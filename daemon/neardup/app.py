@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from neardup.pages.text_cache import Texts
     from neardup.pipeline.index_wait import IndexWait
     from neardup.pipeline.progress import Watch
-    from neardup.pipeline.run import CheckpointWriter, Run
+    from neardup.pipeline.run import CheckpointWriter, Parts, Run
     from neardup.pipeline.run_lifecycle import Hook
     from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
     from neardup.query.check import Checker
@@ -318,26 +318,15 @@ async def run_once(
     """Run `backfill`, `daily`, `retry` or `reference` until its listing ends or `stop` is set; then hooks.
 
     `watch` is called with the progress after each batch.  If `dead_letters` are chosen, their stories are listed;
-    otherwise those of `listing`, or of [source].  `hooks` are called before the gauges are set.  `since`,
-    `refingerprint` and `fresh` are as in `run_options`.  Raises as `Run` and `carry_out` do.
+    otherwise those of `listing`, or of [source].  `since` and `fresh` are as in `Options`; `refingerprint` reads all
+    pages again.  `hooks` are called before the gauges are set.  Raises as `Run` and `carry_out` do.
     """
-    from neardup.ledger import stories
     from neardup.moderation.webhook import subscribe
     from neardup.pipeline.progress import ignore_progress
-    from neardup.pipeline.run import Options, Parts, Run
+    from neardup.pipeline.run import Options, Run
     from neardup.pipeline.run_lifecycle import carry_out
-    from neardup.source.listings import open_source, refuse_scan
 
     config = app.config
-    if listing is None and dead_letters is None:
-        refuse_scan(config)  # before its index is built
-    await subscribe(app.ledger.do, config)
-
-    async def open_listing(checkpoint: "CheckpointWriter") -> "Source":
-        if dead_letters is not None:
-            return await _open_dead_letters(app.ledger, dead_letters)
-        return listing or open_source(config, checkpoint, lambda ids: app.reader.do(stories.read_stored_versions, ids))
-
     extract = json.dumps(asdict(config.extract), ensure_ascii=False, separators=(",", ":"))
     options = Options(
         command,
@@ -348,20 +337,8 @@ async def run_once(
         dead_letters=dead_letters is not None,
         moves_watermark=dead_letters is None and listing is None,
     )
-    parts = Parts(
-        ledger=app.ledger,
-        reader=app.reader,
-        index=app.index,
-        passages=app.passages,
-        index_wait=app.index_wait,
-        version=app.version,
-        section=config.run,
-        detection=config.detection,
-        languages=config.registry,
-        open_source=open_listing,
-        open_readers=lambda: open_readers(config),
-    )
-    job = Run(parts, options, stop, watch or ignore_progress)
+    job = Run(_make_run_parts(app, dead_letters, listing), options, stop, watch or ignore_progress)
+    await subscribe(app.ledger.do, config)
     return await carry_out(
         job,
         app.ledger,
@@ -373,6 +350,39 @@ async def run_once(
             *hooks,
             *_make_reporting_hooks(app, posts=listing is None),
         ],
+    )
+
+
+def _make_run_parts(app: App, dead_letters: "DeadLetterFilter | None", listing: "Source | None") -> "Parts":
+    """The parts of a run, which lists the stories of dead letters or of `listing`, or else those of [source].
+
+    Raises Misuse for a source that only `neardup scan` can list.
+    """
+    from neardup.ledger import stories
+    from neardup.pipeline.run import Parts
+    from neardup.source.listings import open_source, refuse_scan
+
+    config = app.config
+    if listing is None and dead_letters is None:
+        refuse_scan(config)  # before the index is built
+
+    async def open_listing(checkpoint: "CheckpointWriter") -> "Source":
+        if dead_letters is not None:
+            return await _open_dead_letters(app.ledger, dead_letters)
+        return listing or open_source(config, checkpoint, lambda ids: app.reader.do(stories.read_stored_versions, ids))
+
+    return Parts(
+        ledger=app.ledger,
+        reader=app.reader,
+        index=app.index,
+        passages=app.passages,
+        index_wait=app.index_wait,
+        version=app.version,
+        section=config.run,
+        detection=config.detection,
+        languages=config.registry,
+        open_source=open_listing,
+        open_readers=lambda: open_readers(config),
     )
 
 

@@ -65,10 +65,7 @@ def scan(
     A table is a CSV, TSV, JSON, JSONL or Parquet file with a column of texts; - is stdin.  A scan needs no
     configuration.  Texts are compared within their language.  Nothing is kept, unless --keep names a new ledger.
     """
-    from neardup.app import open_readers
     from neardup.core.languages import SHIPPED
-    from neardup.moderation.export.write import ExportOptions
-    from neardup.moderation.export.write import export as write_export
     from neardup.ops.selectors import propose_chrome
     from neardup.scan.job import scan_documents, scan_processes
     from neardup.scan.request import STDIN, Request, create_ledger, list_documents, make_config, write_config
@@ -88,22 +85,14 @@ def scan(
         processes = stack.enter_context(scan_processes(config))
 
         async def find_and_write(_: "asyncio.Event") -> "Scan":
-            readers = partial(open_readers, config)
             done = await scan_documents(
                 config, listing.documents, processes, console.show_progress, is_kept=keep is not None
             )
-            if file_format is None:
-                await show_copies(config, readers)
-            else:
-                await write_export(config, readers, None, ExportOptions(file_format))
-            if html is not None:
-                await write_export(config, readers, html, ExportOptions("html"))
+            await _write_copies(config, file_format, html)
             return done
 
         done = run_async(find_and_write)
-        _show_outcomes(done, listing.left_out)
-        if strip:
-            click.echo(f"left out of the pages, because most of them share it: {', '.join(strip)}", err=True)
+        _show_outcomes(done, listing.left_out, strip)
     if keep is not None:
         click.echo(f"kept: {console.name_program()} --config {shlex.quote(str(write_config(config)))} review", err=True)
     if fail and done.summary.counts.flagged:
@@ -122,8 +111,11 @@ def _read_stdin() -> Iterator[Path]:
         yield file
 
 
-def _show_outcomes(done: "Scan", left_out: Counter[str]) -> None:
-    """Print how many documents were compared, why the others were not, and what their languages seem to be."""
+def _show_outcomes(done: "Scan", left_out: Counter[str], strip: Sequence[str]) -> None:
+    """Print how many documents were compared, why the others were not, and what their languages seem to be.
+
+    `strip` are the selectors of what was left out of the pages.
+    """
     from neardup.core.text.scripts import describe_languages
     from neardup.scan.job import describe_unread
     from neardup.scan.request import describe_endings
@@ -136,6 +128,22 @@ def _show_outcomes(done: "Scan", left_out: Counter[str]) -> None:
         click.echo(describe_languages(done.guessed, done.unsure), err=True)
     if left_out:
         click.echo(f"left out, by ending: {describe_endings(left_out)}", err=True)
+    if strip:
+        click.echo(f"left out of the pages, because most of them share it: {', '.join(strip)}", err=True)
+
+
+async def _write_copies(config: "Config", file_format: "Format | None", html: Path | None) -> None:
+    """Write the copies to stdout, for people if no format is named, and as a page if `html` is where."""
+    from neardup.app import open_readers
+    from neardup.moderation.export.write import ExportOptions, export
+
+    open_pool = partial(open_readers, config)
+    if file_format is None:
+        await show_copies(config, open_pool)
+    else:
+        await export(config, open_pool, None, ExportOptions(file_format))
+    if html is not None:
+        await export(config, open_pool, html, ExportOptions("html"))
 
 
 async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:

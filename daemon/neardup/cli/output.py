@@ -266,19 +266,19 @@ def _list_status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     yield "scrub", [_format_scrub(status.scrub)]
     yield "passages", list(_format_passages(asdict(status.passages)))
     yield "copies found by self-checks", list(_format_self_checks(status))
-    yield (
-        "last runs",
-        [
-            f"{format_readable_time(run['started_at'])} {run['command']:9} {run['status']:8}"
-            f" listed {run['counts'].get('listed', 0):,}"
-            + _format_unread(run["counts"])
-            + (f"  limited by {run['counts']['limited_by']}" if "limited_by" in run["counts"] else "")
-            + (f"  {run['error']}" if run["error"] else "")
-            + "".join(f"  {hook} failed: {why}" for hook, why in run["counts"].get("warnings", {}).items())
-            + "".join(f"  warning: {line}" for line in describe_repairs(run["counts"].get("index", {})))
-            for run in status.runs
-        ]
-        or ["none"],
+    yield "last runs", list(map(_format_run, status.runs)) or ["none"]
+
+
+def _format_run(run: Mapping[str, Any]) -> str:
+    counts = run["counts"]
+    return (
+        f"{format_readable_time(run['started_at'])} {run['command']:9} {run['status']:8}"
+        f" listed {counts.get('listed', 0):,}"
+        + _format_unread(counts)
+        + (f"  limited by {counts['limited_by']}" if "limited_by" in counts else "")
+        + (f"  {run['error']}" if run["error"] else "")
+        + "".join(f"  {hook} failed: {why}" for hook, why in counts.get("warnings", {}).items())
+        + "".join(f"  warning: {line}" for line in describe_repairs(counts.get("index", {})))
     )
 
 

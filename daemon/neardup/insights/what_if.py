@@ -10,6 +10,7 @@ from neardup.ledger import languages, verification
 from neardup.records import Kind, Language, Verdict
 
 Tally = Counter[tuple[Language, Kind]]
+COLUMNS = ("flags", "replayed", "plus", "minus")  # on record; by the other thresholds; what these add, what they drop
 
 
 def compare_thresholds(db: sqlite3.Connection, detection: Detection, since: int, until: int) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def compare_thresholds(db: sqlite3.Connection, detection: Detection, since: int,
     `verdicts` counts the decided pairs: how many copies would be `lost`, and how many pairs that are not similar
     would be `spared`.
     """
-    now, changed, plus, minus = Tally(), Tally(), Tally(), Tally()
+    tallies = {column: Tally() for column in COLUMNS}
     decided, unflagged = Counter[Verdict](), Counter[Verdict]()
     pairs = 0
     for pair in verification.list_verified_pairs(db, since, until):
@@ -31,17 +32,17 @@ def compare_thresholds(db: sqlite3.Connection, detection: Detection, since: int,
         if pair.verdict is not None:
             decided[pair.verdict] += 1
             unflagged[pair.verdict] += kind is None
-        for tally, counted in ((now, pair.kind), (changed, kind)):
-            if counted is not None:
-                tally[pair.language, counted] += 1
+        kinds = {"flags": pair.kind, "replayed": kind}
         if kind != pair.kind:
-            for tally, counted in ((plus, kind), (minus, pair.kind)):
-                if counted is not None:
-                    tally[pair.language, counted] += 1
+            kinds |= {"plus": kind, "minus": pair.kind}
+        for column, counted in kinds.items():
+            if counted is not None:
+                tallies[column][pair.language, counted] += 1
+    flags, replayed = tallies["flags"], tallies["replayed"]
     return {
         "pairs": pairs,
-        "flags": now.total(),
-        "replayed": changed.total(),
+        "flags": flags.total(),
+        "replayed": replayed.total(),
         "verdicts": {
             "real": decided.total() - decided[Verdict.NOT_SIMILAR],
             "lost": {verdict: n for verdict, n in unflagged.items() if n and verdict is not Verdict.NOT_SIMILAR},
@@ -50,16 +51,11 @@ def compare_thresholds(db: sqlite3.Connection, detection: Detection, since: int,
         },
         "by_language": {
             language: {
-                kind: {
-                    "flags": now[language, kind],
-                    "replayed": changed[language, kind],
-                    "plus": plus[language, kind],
-                    "minus": minus[language, kind],
-                }
+                kind: {column: tally[language, kind] for column, tally in tallies.items()}
                 for kind in list_kinds()
-                if now[language, kind] or changed[language, kind]
+                if flags[language, kind] or replayed[language, kind]
             }
             for language in languages.map_numbers(db)
-            if any(now[language, kind] or changed[language, kind] for kind in list_kinds())
+            if any(flags[language, kind] or replayed[language, kind] for kind in list_kinds())
         },
     }

@@ -200,7 +200,7 @@ class Run:
         """Read again what the passage index lacks, now and when it is found damaged; False if `stop` was set before."""
         reading = PassageReading.of_pool(self._passages, self._parts.ledger, readers, self._parts.section)
         self._passages.repair = PassageRepair(self._passages, reading)
-        if not (missing := await reading.missing()):
+        if not (missing := await reading.count_missing()):
             return True
         self._enter("reading passages again", missing)
         ended = await reading.run(self._stop, self._advance)
@@ -210,10 +210,11 @@ class Run:
     async def _process(
         self, run_id: int, source: Source, readers: ReaderPool, texts: Texts, verifier: Verifier
     ) -> bool:
-        parts, section = self._parts, self._parts.section
+        parts, options = self._parts, self._options
+        quarantine = Quarantine(parts.ledger, readers, lambda: readers.costly_stories, retry=options.dead_letters)
         writer = Writer(
             parts.ledger,
-            None if self._options.fresh else parts.index,
+            None if options.fresh else parts.index,
             parts.detection,
             parts.version,
             passages=self._passages,
@@ -227,6 +228,31 @@ class Run:
             checkpoint=lambda position: self._make_checkpoint(source, position),
             committed=verifier.wake,
         )
+        pipeline = await self._make_pipeline(source, readers, quarantine, writer)
+        with connect_gauges(pipeline, readers.concurrency):
+            async with quarantine, writer, asyncio.TaskGroup() as group:
+                group.create_task(verifier.run(), name="verifier")
+                gauges = group.create_task(keep_gauges(parts.ledger, parts.index, parts.passages), name="gauges")
+                await parts.ledger.do(removed_texts.keep_for, parts.detection.remember_removed_days, now_ms())
+                if isinstance(source, Folder):
+                    await self._remove_gone(await source.find())
+                ended = await pipeline.run(self._list_jobs(source))
+                if ended:
+                    await self._finish_candidates(writer, readers, texts)
+                await self._passages.settle(self._stop)
+                self._enter("verifying", await parts.ledger.do(candidates.count_pending))
+                verifier.finish()
+                gauges.cancel()
+        if ended:
+            await self._finish_flags(verifier)
+        await parts.ledger.do(outbox.prune_changes, KEEP_CHANGES)
+        await parts.ledger.do(remove_unused, parts.ledger.path)
+        return ended
+
+    async def _make_pipeline(
+        self, source: Source, readers: ReaderPool, quarantine: Quarantine, writer: Writer
+    ) -> Pipeline[Jobs, Outcomes, BatchLookup | None]:
+        """The stages through which the listed stories go, from their pages to the ledger."""
 
         async def write(batch: Outcomes, looked_up: BatchLookup | None, position: int) -> None:
             keep_examples(self.summary.counts, batch.others, readers.find_location)
@@ -235,10 +261,11 @@ class Run:
             self._fresh_proposal.consider(self.progress, self._held_before)
             self._watch(self.progress)
 
-        quarantine = Quarantine(parts.ledger, readers, lambda: readers.costly_stories, retry=self._options.dead_letters)
+        section = self._parts.section
         breaker = CircuitBreaker(quarantine.read_all, section.breaker_share, section.breaker_after)
-        worker = Worker(self._read_known, breaker, parts.languages, await self._read_last_before_listing())
-        pipeline: Pipeline[Jobs, Outcomes, BatchLookup | None] = Pipeline(
+        last_before_listing = await self._read_last_before_listing()
+        worker = Worker(self._read_known, breaker, self._parts.languages, last_before_listing)
+        return Pipeline(
             worker.admit,
             worker.work,
             Outcomes.concatenate,
@@ -250,42 +277,32 @@ class Run:
             stop=self._stop,
             cpu_seconds=lambda: time.process_time() + readers.cpu_seconds,
         )
-        with connect_gauges(pipeline, readers.concurrency):
-            async with quarantine, writer, asyncio.TaskGroup() as group:
-                group.create_task(verifier.run(), name="verifier")
-                gauges = group.create_task(keep_gauges(parts.ledger, parts.index, parts.passages), name="gauges")
-                await parts.ledger.do(removed_texts.keep_for, parts.detection.remember_removed_days, now_ms())
-                if isinstance(source, Folder):
-                    await self._remove_gone(await source.find())
-                ended = await pipeline.run(self._list_jobs(source))
-                if self._options.fresh and ended:
-                    await readers.aclose()  # to free their memory for the build
-                    await self._build_index()
-                    await parts.ledger.do(outbox.prove_lookups)  # the sweep that is owed finds the pairs
-                if ended:
-                    await writer.finish_insert()
-                    await parts.index_wait.wait_for_answer("check", self._index_check.run)
-                    await parts.index_wait.wait_for_answer(
-                        "settle", lambda: settle_all(parts.index, self._passages, parts.ledger, parts.detection)
-                    )
-                    await count_again(self._passages, parts.ledger, parts.detection)
-                    if not self._options.fresh:  # whose readers are closed, and whose pairs a sweep finds
-                        await parts.index_wait.wait_for_answer(
-                            "select",
-                            lambda: select_again(parts.index, self._passages, parts.ledger, parts.detection, texts),
-                            may_take_long=True,
-                        )
-                await self._passages.settle(self._stop)
-                self._enter("verifying", await parts.ledger.do(candidates.count_pending))
-                verifier.finish()
-                gauges.cancel()
-        if ended and not self._options.fresh:
+
+    async def _finish_candidates(self, writer: Writer, readers: ReaderPool, texts: Texts) -> None:
+        """Find what depends on all stories of the listing: common passages, and the matches that they change."""
+        parts, index_wait = self._parts, self._parts.index_wait
+        if self._options.fresh:
+            await readers.aclose()  # to free their memory for the build
+            await self._build_index()
+            await parts.ledger.do(outbox.prove_lookups)  # the sweep that is owed finds the pairs
+        await writer.finish_insert()
+        await index_wait.wait_for_answer("check", self._index_check.run)
+        await index_wait.wait_for_answer(
+            "settle", lambda: settle_all(parts.index, self._passages, parts.ledger, parts.detection)
+        )
+        await count_again(self._passages, parts.ledger, parts.detection)
+        if not self._options.fresh:  # whose readers are closed, and whose pairs a sweep finds
+            await index_wait.wait_for_answer(
+                "select",
+                lambda: select_again(parts.index, self._passages, parts.ledger, parts.detection, texts),
+                may_take_long=True,
+            )
+
+    async def _finish_flags(self, verifier: Verifier) -> None:
+        """Find what depends on all verified pairs: serials that follow each other, and texts that returned."""
+        if not self._options.fresh:
             await verifier.match_serials()
-        if ended:
-            await find_returned(parts.ledger, parts.detection)
-        await parts.ledger.do(outbox.prune_changes, KEEP_CHANGES)
-        await parts.ledger.do(remove_unused, parts.ledger.path)
-        return ended
+        await find_returned(self._parts.ledger, self._parts.detection)
 
     async def _remove_gone(self, listed: Collection[int]) -> None:
         """Remove the stories whose pages are no longer in the folder, before a page that was renamed is compared."""

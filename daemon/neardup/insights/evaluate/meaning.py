@@ -53,14 +53,7 @@ async def evaluate_meaning(config: Config) -> Facts:
         parts = await stack.enter_async_context(open_parts(config))
         ledger, held = stack.enter_context(closing(Ledger(config.ledger.path))), parts.vectors
         widest = {kind: await held.do(neighbours.read_widest_margins, kind) for kind in UNFITTED}
-        fitted = {
-            kind: fit_distribution(some, UNFITTED[kind].shape)
-            for kind, some in widest.items()
-            if len(some) >= LEAST_STORIES
-        }
-        if not fitted:
-            most = max(map(len, widest.values()))
-            raise Misuse(f"{most:,} stories were searched for; a fit needs {LEAST_STORIES}")
+        fitted = _fit_distributions(widest)
         before = await held.do(neighbours.read_distributions)
         now = before | fitted
         share = config.meaning.false_alarms
@@ -89,6 +82,19 @@ async def evaluate_meaning(config: Config) -> Facts:
         ],
         "margins": [row for kind in now for row in _compare_margins(kind, widest[kind], now[kind])],
     }
+
+
+def _fit_distributions(widest: Mapping[Kind, Sequence[float]]) -> dict[Kind, ExtremeValues]:
+    """The distributions of the widest margins of stories, of the kinds that have enough; raises Misuse if none has."""
+    fitted = {
+        kind: fit_distribution(margins, UNFITTED[kind].shape)
+        for kind, margins in widest.items()
+        if len(margins) >= LEAST_STORIES
+    }
+    if not fitted:
+        most = max(map(len, widest.values()))
+        raise Misuse(f"{most:,} stories were searched for; a fit needs {LEAST_STORIES}")
+    return fitted
 
 
 def _compare_margins(kind: Kind, widest: Sequence[float], expected: ExtremeValues) -> list[Facts]:
