@@ -21,6 +21,7 @@ from neardup.records import Verdict
 from neardup.serve.author_tokens import AuthorTokens, make_author_key, make_signer
 from neardup.serve.rights_messages import AuthorCopies, AuthorCopy, AuthorToken, Digest
 from neardup.serve.tokens import Right, new_token
+from neardup.source.parse import quote_id
 
 from tests.support.http_service import HttpClient, configuration, http_service, problem_of
 from tests.support.languages import SAMPLED
@@ -100,6 +101,8 @@ async def test_an_author_sees_the_copies_of_the_own_stories_alone(watch: Watch) 
     }, "an author may see no moderator, no note and no other author"  # fmt: skip
     assert pairs((await watch.copies("ravi")).copies) == {(2, 3), (2, 4)}
     assert (await watch.copies("absent")).copies == []
+    for author in (".", "..", "कवि/1?#%2F"):
+        assert (await watch.copies(quote_id(author))).author_id == author
     as_platform = await watch.send("GET", "/v1/authors/17/copies")
     assert pairs(AuthorCopies.model_validate_json(as_platform).copies) == pairs(found.copies)
 

@@ -15,6 +15,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from neardup.http.server import LONGEST_LINE
 from neardup.serve.messages import (
     CheckAnswer,
     CompareAnswer,
@@ -24,9 +25,11 @@ from neardup.serve.messages import (
     Problem,
     ProofAnswer,
     Stored,
+    story_id_of,
 )
-from neardup.serve.operations import OPERATIONS
+from neardup.serve.operations import OPERATIONS, author_of
 from neardup.serve.rights_messages import AuthorCopies, Complaint
+from yarl import URL
 
 from tests.support.servers import free_port
 
@@ -44,14 +47,14 @@ ANSWER = CheckAnswer(
 BUSY = {"type": "urn:neardup:problem:busy", "title": "Too many", "status": 429, "detail": "64 wait", "fail_open": True}
 INVALID = {"type": "urn:neardup:problem:invalid", "title": "Not valid", "status": 422, "detail": "text: missing"}
 OK = 200, ANSWER.model_dump()
-URL = "http://127.0.0.1:8766"
+ADDRESS = "http://127.0.0.1:8766"
 NAMED = r"(?s)^.+: |give either|lone surrogates|does not answer"
 Check = Callable[..., Coroutine[Any, Any, CheckAnswer]]
 
 
 @asynccontextmanager
 async def scripted(*script: tuple[int, Any], retry_after: str = "0") -> AsyncIterator[tuple[str, list[web.Request]]]:
-    """A server that gives these answers in turn; yields its URL and the requests that came."""
+    """A server that gives these answers in turn; yields its ADDRESS and the requests that came."""
     answers, received = iter(script), list[web.Request]()
 
     async def answer(request: web.Request) -> web.Response:
@@ -64,7 +67,9 @@ async def scripted(*script: tuple[int, Any], retry_after: str = "0") -> AsyncIte
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answer)
-    async with TestServer(app) as server:
+    server = TestServer(app)
+    await server.start_server(max_line_size=LONGEST_LINE)
+    async with server:
         yield str(server.make_url("")), received
 
 
@@ -208,7 +213,7 @@ async def test_every_operation_has_its_call_in_both_clients() -> None:
         named = (path.replace("/2", "/{number}").replace("/3", "/{author}") for path in paths)
         return list(zip((request.method for request in requests), named, strict=True))
 
-    async with scripted(*[(422, INVALID)] * 3 * len(calls)) as (url, received):
+    async with scripted(*[(422, INVALID)] * 4 * len(calls)) as (url, received):
         for call in calls:
             with pytest.raises(neardup.ServiceError, match="text: missing"):
                 await asyncio.to_thread(by_sync, url, call)
@@ -219,10 +224,19 @@ async def test_every_operation_has_its_call_in_both_clients() -> None:
                     await call(client)
             assert sent(received) == by_sync_client
             assert set(by_sync_client) == {(operation.method, operation.path) for operation in OPERATIONS}
-            for story_id in ("..", "a/b", "?", "#", "%2F", "कथा "):
-                with pytest.raises(neardup.ServiceError, match="text: missing"):
-                    await client.story(story_id)
-                assert received[-1].match_info["path"] == f"v1/stories/{story_id}"
+            for listed in (".", "..", "../a", "a/b", "?", "#", "%2F", "%2e%2e", "कथा ", "کہانی", "क" * 1_000):
+                for call_by, collection, read_id in (
+                    (client.story, "stories", story_id_of),
+                    (client.author_token, "authors", author_of),
+                ):
+                    with pytest.raises(neardup.ServiceError, match="text: missing"):
+                        await call_by(listed)
+                    path = received[-1].match_info["path"].removeprefix(f"v1/{collection}/").removesuffix("/token")
+                    assert read_id(path) == read_id(listed), f"{received[-1].raw_path} names another"
+                    sent_path = received[-1].raw_path
+                    assert URL(f"http://proxy{sent_path}").raw_path.count("/") == sent_path.count("/"), (
+                        f"{sent_path} goes up a folder"
+                    )
 
 
 def test_the_results_are_typed() -> None:
@@ -279,9 +293,9 @@ def test_a_client_that_cannot_work_is_refused() -> None:
             neardup.Client(url)  # type: ignore[arg-type]
     for token in ("", "a\nb", "कुंजी"):
         with pytest.raises(neardup.InvalidArgument, match="token: ") as error:
-            neardup.Client(URL, token)
+            neardup.Client(ADDRESS, token)
         assert not token or token not in str(error.value)
-    make: Callable[..., neardup.Client] = partial(neardup.Client, URL)
+    make: Callable[..., neardup.Client] = partial(neardup.Client, ADDRESS)
     for name in ("timeout", "deadline", "attempts"):
         with pytest.raises(neardup.InvalidArgument, match=f"{name}: "):
             make(**{name: 0})

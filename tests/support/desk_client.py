@@ -14,6 +14,7 @@ from neardup.app import open_desk
 from neardup.config import Config, Content, Detection, Ledger, Source
 from neardup.config.section import Secret
 from neardup.config.sections import Review
+from neardup.http.server import LONGEST_LINE
 from neardup.ledger import connect
 from neardup.moderation.desk.app import application
 
@@ -50,7 +51,8 @@ async def desk(
     with patch("neardup.moderation.desk.parts.READ_SECONDS", BUSY_SECONDS):
         async with open_desk(config, listen) as parts:
             server = TestServer(application(parts))
-            async with TestClient(server, cookie_jar=CookieJar(unsafe=True)) as client:
+            await server.start_server(max_line_size=LONGEST_LINE)
+            async with TestClient(server, cookie_jar=CookieJar(unsafe=True), max_field_size=LONGEST_LINE) as client:
                 yield client
 
 

@@ -15,7 +15,6 @@ from collections.abc import Coroutine, Iterable
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, NotRequired, Self, TypedDict, TypeVar, Unpack
-from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -51,6 +50,7 @@ from neardup.serve.transport import (
     encode_body,
     encode_query,
 )
+from neardup.source.parse import quote_id
 
 T = TypeVar("T")
 LISTED_ID: TypeAdapter[int | str] = TypeAdapter(messages.ListedId)
@@ -246,7 +246,7 @@ def _make_path(story_id: int | str, collection: str = "stories") -> str:
         listed = LISTED_ID.validate_python(story_id)
     except ValidationError as error:
         raise InvalidArgument(f"story_id: {describe_wrong(error)}") from None
-    return f"/v1/{collection}/{quote(str(listed), safe='', errors='replace')}"
+    return f"/v1/{collection}/{quote_id(str(listed))}"
 
 
 def _make_author_path(author_id: int | str) -> str:
@@ -256,7 +256,7 @@ def _make_author_path(author_id: int | str) -> str:
         raise InvalidArgument(f"author_id: {describe_wrong(error)}") from None
     if not listed:
         raise InvalidArgument("author_id: is empty")
-    return f"/v1/authors/{quote(listed, safe='', errors='replace')}"
+    return f"/v1/authors/{quote_id(listed)}"
 
 
 def _number(number: int) -> int:

@@ -10,6 +10,7 @@ integer.
 import re
 from collections.abc import AsyncIterable, AsyncIterator
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 import xxhash
 
@@ -204,6 +205,16 @@ def parse_name(listed: str) -> str | None:
     """The name of a story that is listed with this id; None for an integer."""
     listed = listed.strip()
     return None if DIGITS.fullmatch(listed) and int(listed) <= MAX_ID else listed
+
+
+def quote_id(listed: str) -> str:
+    """The id of a story or an author as a segment of a path.
+
+    Browsers, proxies and libraries take `.` and `..` for steps between folders however they are written: before these
+    stands a space, which is no part of an id.
+    """
+    quoted = quote(listed, safe="", errors="replace")
+    return f"%20{quoted}" if quoted in {".", ".."} else quoted
 
 
 def _parse_language(value: str | None, languages: Languages) -> Language:

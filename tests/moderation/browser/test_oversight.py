@@ -80,6 +80,18 @@ def test_undecided_stories_of_an_author_are_hidden_and_shown_again(asha: Moderat
     assert hidden(desk) == []
 
 
+@pytest.mark.parametrize("author", [".", "..", "कवि/१?#%2F"])
+def test_an_author_whose_id_is_a_step_between_folders_has_a_page(asha: Moderator, desk: Desk, author: str) -> None:
+    with closing(connect(desk.neardup.ledger)) as db, transaction(db):
+        db.execute("UPDATE stories SET author_id = ? WHERE author_id = 'copier'", (author,))
+    page = asha.go(f"/story/{COPIES[0]}")
+    page.get_by_role("link", name=author, exact=True).first.click()
+    expect(page.locator("h1")).to_have_text(f"Author {author}")
+    page.get_by_role("button", name="Hide the author’s undecided stories").click()
+    expect(page.get_by_role("status")).to_contain_text("are hidden, by Asha")
+    assert hidden(desk) == list(COPIES)
+
+
 def test_a_copy_is_permitted_from_its_pair(asha: Moderator, desk: Desk) -> None:
     later = COPIES[0]
     page = asha.go(f"/pair/{later - 1}/{later}")

@@ -15,6 +15,7 @@ from neardup.core.fingerprint.version import version
 from neardup.ledger import connect, runs
 from neardup.moderation.desk.moderators import Moderator, Right, new_token
 from neardup.records import Verdict
+from neardup.source.parse import quote_id
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import desk, get, hidden_fields, named_client, send, sign_in
@@ -23,6 +24,7 @@ from tests.support.languages import HINDI, TAMIL
 from tests.support.verdicts import give_verdict
 
 COPIER, HOSTILE, INDIC = "copier/one", '"><script>alert(1)</script>?&#%2F', "लेखक ஆசிரியர்"
+HARD_IDS = ".", "..", "../a", "%2e%2e", "?a=1#b", "کہانی کار", "a\n/b", "क" * 1_000, "\U0010fffd" * 1_000
 NOTE = "बार-बार <b>"
 TEXTS = [prose(n, 200).split() for n in range(4)]
 PAGES = "/", "/story/1003", "/story/2001", "/pair/1000/1003", "/case/1000", "/authors"
@@ -48,7 +50,9 @@ def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 def links(page: str) -> dict[str, str]:
     """The addresses of the pages of authors that a page links to, by the author's id."""
-    return {unquote(href.removeprefix("/author/")): href for href in re.findall(r'href="(/author/[^"?#]*)', page)}
+    return {
+        unquote(href.removeprefix("/author/")).strip(): href for href in re.findall(r'href="(/author/[^"?#]*)', page)
+    }
 
 
 @pytest.mark.usefixtures("ledger")
@@ -67,6 +71,29 @@ async def test_every_id_of_an_author_leads_to_the_authors_page(tmp_path: Path) -
             assert answer.status == 200, f"{author} has no page at {href}"
             assert f"<h1>Author <bdi>{author}</bdi></h1>" in unescape(text) and "<script>alert" not in text
         assert (await get(client, "/author/none"))[0] == 404
+
+
+async def test_an_author_with_any_id_is_reached_hidden_and_shown_again(tmp_path: Path) -> None:
+    moderators = tmp_path / "moderators.toml"
+    secret = new_token(moderators, Moderator("Asha"))
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        runs.put(db, "fingerprint_version", version())
+        for n, author in enumerate(HARD_IDS):
+            source = [CopiedFrom(TEXTS[0], [(0, 0, 200)], author=f"source {n}")]
+            write_copying_story(tmp_path, db, 1001 + 10 * n, HINDI, TEXTS[0], source, author=author)
+    async with desk(tmp_path, moderators=moderators) as client:
+        await sign_in(client, secret)
+        for n, author in enumerate(HARD_IDS):
+            address = links((await get(client, f"/story/{1001 + 10 * n}"))[1])[author]
+            status, page = await get(client, address)
+            assert (status, f"<h1>Author <bdi>{author}</bdi></h1>" in page) == (200, True), f"no page of {author!r}"
+            status, target, _ = await send(client, f"{address}/hide", hidden_fields(page) | {"note": ""})
+            assert (status, (await get(client, target))[0]) == (303, 200), f"{author!r} is not hidden"
+            headers = {"Authorization": f"Bearer {secret}"}
+            async with client.get("/api/hidden", headers=headers) as answer:
+                assert [hidden["author_id"] for hidden in (await answer.json())["authors"]] == [author]
+            async with client.post(f"/api/authors/{quote_id(author)}/show", json={}, headers=headers) as answer:
+                assert (answer.status, await answer.json()) == (200, {"authors": []}), author
 
 
 @pytest.mark.usefixtures("ledger")

@@ -1,16 +1,14 @@
 """The addresses of the desk: a story stands in them by its id in the listing, whether that is an integer or a name.
 
-An id is percent-encoded, so that a slash in it is no step between folders.  Browsers take `.` and `..` for such steps
-however they are written, and servers refuse addresses of more than about 8,000 bytes: stories with such a name, and
-with a very long one, stand in addresses by the integer that is made from the name, which is accepted everywhere.
+An id is percent-encoded, so that a slash in it is no step between folders.  Proxies refuse addresses of more than about
+8,000 bytes: stories with a very long name stand in addresses by the integer that is made from the name, which is
+accepted everywhere.
 """
-
-from urllib.parse import quote
 
 from aiohttp import web
 
 from neardup.records import ShownId
-from neardup.source.parse import parse_id
+from neardup.source.parse import make_printable, parse_id, quote_id
 
 Pair = tuple[int, int]  # the lower integer first
 ShownPair = tuple[ShownId, ShownId]
@@ -20,8 +18,8 @@ STORY, PAIR, AUTHOR = "{story:[^/]+}", "{a:[^/]+}/{b:[^/]+}", "{author:[^/]+}"  
 
 def in_address(shown: ShownId) -> str:
     """The id of a story as a segment of a path, or as a value of a query."""
-    quoted = quote(str(shown), safe="")
-    return str(parse_id(str(shown))) if quoted in {".", ".."} or len(quoted) > LONGEST else quoted
+    quoted = quote_id(str(shown))
+    return str(parse_id(str(shown))) if len(quoted) > LONGEST else quoted
 
 
 def story_url(shown: ShownId) -> str:
@@ -42,7 +40,15 @@ def pair_url(first: ShownId, second: ShownId, page: str = "pair") -> str:
 
 def author_url(author_id: str) -> str:
     """The address of an author's page."""
-    return f"/author/{quote(author_id, safe='')}"
+    return f"/author/{quote_id(author_id)}"
+
+
+def author_of(request: web.Request) -> str:
+    """The author in the path.  Raises HTTPNotFound."""
+    author_id = make_printable(request.match_info["author"])
+    if author_id is None:
+        raise web.HTTPNotFound
+    return author_id
 
 
 def story_of(request: web.Request) -> int:

@@ -43,7 +43,7 @@ from neardup.ledger.cases import Lease
 from neardup.ledger.complaints import Complaint
 from neardup.ledger.marks import read_marks
 from neardup.moderation.desk import complaints, deciding, meaning, second_reviews
-from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, Pair, pair_of, story_of
+from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, Pair, author_of, pair_of, story_of
 from neardup.moderation.desk.deciding import OFFERED, NewVerdict, read_decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note
 from neardup.moderation.desk.parts import announce_undo, announce_verdict, desk_of
@@ -415,7 +415,7 @@ async def _change_hiding(
 ) -> web.Response:
     moderator, body = authorize(request), await body_of(request, HidingBody)
     given = NewVerdict(Verdict.REOPENED, body.note, moderator, "")
-    await desk_of(request).ledger.write(work, request.match_info["author"], given)
+    await desk_of(request).ledger.write(work, author_of(request), given)
     desk_of(request).wake_posting.set()
     return await list_hidden(request)
 

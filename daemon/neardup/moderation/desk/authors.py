@@ -16,7 +16,7 @@ from neardup.ledger.authors import Copies, FlaggedAuthor, History
 from neardup.ledger.case_queue import EVERY, CaseSelection
 from neardup.ledger.marks import MarkedAuthor, MarkFilter
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.addresses import author_url
+from neardup.moderation.desk.addresses import author_of, author_url
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Right
 from neardup.moderation.desk.pages import page, require_moderator
@@ -58,7 +58,7 @@ class AuthorDetails:
 async def show(request: web.Request) -> web.Response:
     """GET /author/ID: the flagged stories of an author, by the flags with one other author if `with` names one."""
     moderator = require_moderator(request)
-    author_id, other = request.match_info["author"], request.query.get("with") or None
+    author_id, other = author_of(request), request.query.get("with") or None
     page_number = max(number_in(request.query, "page") or 1, 1)
     await desk_of(request).ledger.refresh_cases()
     details = await desk_of(request).ledger.read(_details, author_id, other, (page_number - 1) * PAGE_SIZE)
@@ -127,7 +127,7 @@ async def show_again(request: web.Request) -> web.StreamResponse:
 async def _write(
     request: web.Request, work: Callable[[sqlite3.Connection, str, NewVerdict], None]
 ) -> web.StreamResponse:
-    author_id, given = request.match_info["author"], given_in(request, Verdict.REOPENED)
+    author_id, given = author_of(request), given_in(request, Verdict.REOPENED)
     if isinstance(given, web.Response):
         return given
     await desk_of(request).ledger.write(work, author_id, given)

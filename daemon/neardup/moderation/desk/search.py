@@ -18,9 +18,9 @@ from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.query.search import LATEST_STORIES, SURE_WORDS, measure_share_held
 from neardup.records import ShownId
-from neardup.source.parse import parse_id
+from neardup.source.parse import LONGEST_NAME, parse_id
 
-MAX_LENGTH = 800  # characters; an address has at most 8,190 bytes, and a letter of India has 9 of them there
+MAX_LENGTH = LONGEST_NAME  # characters; as many as an id may have
 MOST_TITLES = 50
 MOST_TEXTS = 30  # that are read for one sentence
 LEAST_WORDS = 4  # of a sentence, as a gram has; fewer words are those of a title
