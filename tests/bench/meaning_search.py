@@ -20,7 +20,7 @@ import numpy as np
 from neardup.ledger import transaction
 from neardup.meaning import neighbours
 from neardup.meaning.codes import scale_to_unit
-from neardup.meaning.vectors import claim, connect
+from neardup.meaning.vectors import bind_to_model, connect
 
 from tests.support.languages import SAMPLED
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb
@@ -38,7 +38,7 @@ def write(path: Path, stories: int) -> None:
     """Write the vectors and codes of works, which have ids below 0, and of stories."""
     rng = np.random.default_rng(1)
     with closing(connect(path)) as db:
-        claim(db, "random", scale_to_unit(np.ones((1, DIMENSIONS), np.float32))[0], "ledger", 0)
+        bind_to_model(db, "random", scale_to_unit(np.ones((1, DIMENSIONS), np.float32))[0], "ledger", 0)
         db.execute("PRAGMA synchronous = OFF")
         for first in range(-WORKS, stories, AT_ONCE):
             rows = list(_rows(rng, range(first, min(first + AT_ONCE, stories)), stories - SEARCHED_FOR))

@@ -155,7 +155,7 @@ def test_verdicts_give_a_table_of_precision(tmp_path: Path) -> None:
     db.execute("UPDATE flags SET language = (SELECT language FROM stories WHERE id = a)")
     assert precision.make_precision_tables(precision.measure_precision(db)) == [], "no verdicts, no table"
     for flag_ids, verdict in (([1, 2], Verdict.PLAGIARISM), ([3, 4], Verdict.NOT_SIMILAR)):
-        verdicts.decide(db, flag_ids, verdict, "", "Asha", verdicts.state(db, flag_ids))
+        verdicts.decide(db, flag_ids, verdict, "", "Asha", verdicts.identify_state(db, flag_ids))
     db.close()
     assert precision.measure_precision_on_record(tmp_path / "none.db") == []
     facts = precision.measure_precision_on_record(tmp_path / "l.db")

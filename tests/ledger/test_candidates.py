@@ -189,7 +189,7 @@ def test_what_if_reports_verdicts_lost_and_spared(db: sqlite3.Connection) -> Non
             alike = Signals(64, False, jaccard, jaccard, jaccard, 9)
             flag_pair(db, 1000 * first, 1000 * (first + 1), SIMILAR, signals=alike)
             [flag_id] = db.execute("SELECT max(flag_id) FROM flags").fetchone()
-            verdicts.decide(db, [flag_id], verdict, "", "Asha", verdicts.state(db, [flag_id]))
+            verdicts.decide(db, [flag_id], verdict, "", "Asha", verdicts.identify_state(db, [flag_id]))
     everything = (0, 2**62)
     loose, strict, stricter = (
         compare_thresholds(db, Detection(jaccard=score, containment=score), *everything)["verdicts"]

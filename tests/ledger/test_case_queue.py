@@ -113,7 +113,7 @@ def test_author_matches_either_side() -> None:
 def decide(db: sqlite3.Connection, case_id: int, verdict: Verdict, moderator: str) -> int:
     cases.refresh(db)
     chosen = cases.list_flags(db, case_id)
-    done = verdicts.decide(db, chosen, verdict, "why", moderator, verdicts.state(db, chosen))
+    done = verdicts.decide(db, chosen, verdict, "why", moderator, verdicts.identify_state(db, chosen))
     cases.refresh(db)
     return done
 
@@ -125,7 +125,7 @@ def test_unsure_asks_the_others_until_one_decides() -> None:
     done = decide(db, 1, Verdict.UNSURE, "Asha")
     assert [case_queue.count(db, inbox[name]) for name in inbox] == [0, 1]
     assert json.loads(case_queue.select(db, inbox["Ravi"])[0]["unsure"]) == ["Asha"]
-    verdicts.undo(db, done, "Asha", verdicts.state(db, verdicts.list_flags(db, done)))
+    verdicts.undo(db, done, "Asha", verdicts.identify_state(db, verdicts.list_flags(db, done)))
     cases.refresh(db)
     assert case_queue.count(db, inbox["Ravi"]) == 0
     decide(db, 1, Verdict.UNSURE, "Asha")
@@ -143,7 +143,7 @@ def test_cases_are_found_by_who_decided_them() -> None:
         flag_pair(db, a, b, EXACT)
     undone = decide(db, 1, Verdict.REPOST, "Asha")
     decide(db, 3, Verdict.PLAGIARISM, "Asha")
-    verdicts.undo(db, undone, "Asha", verdicts.state(db, verdicts.list_flags(db, undone)))
+    verdicts.undo(db, undone, "Asha", verdicts.identify_state(db, verdicts.list_flags(db, undone)))
     decide(db, 1, Verdict.PLAGIARISM, "Ravi")
     by = {name: CaseSelection(status=EVERY, decided_by=name) for name in ("Asha", "Ravi", "Meera")}
     found = {name: case_queue.select_ids(db, selection, limit=9, offset=0) for name, selection in by.items()}

@@ -133,10 +133,10 @@ def test_false_match_splits_a_case_and_a_verdict_on_all_of_it_does_not() -> None
     db = ledger_in_memory()
     for a, b in ((1, 2), (3, 4), (2, 3)):
         flag_pair(db, a, b, EXACT)
-    verdicts.decide(db, [3], Verdict.NOT_SIMILAR, "", "Asha", verdicts.state(db, [3]))
+    verdicts.decide(db, [3], Verdict.NOT_SIMILAR, "", "Asha", verdicts.identify_state(db, [3]))
     assert [row[0] for row in rows(db)] == [1, 3]
-    verdicts.undo(db, 1, "Asha", verdicts.state(db, [3]))
-    verdicts.decide(db, [1, 2, 3], Verdict.NOT_SIMILAR, "", "Asha", verdicts.state(db, [1, 2, 3]))
+    verdicts.undo(db, 1, "Asha", verdicts.identify_state(db, [3]))
+    verdicts.decide(db, [1, 2, 3], Verdict.NOT_SIMILAR, "", "Asha", verdicts.identify_state(db, [1, 2, 3]))
     assert rows(db) == [(1, 3, 4, ",not_similar,")]
 
 
@@ -178,7 +178,7 @@ def test_no_two_moderators_hold_one_case(steps: list[tuple[str, int, str]]) -> N
 
 
 def give(db: sqlite3.Connection, verdict: Verdict, moderator: str) -> int:
-    return verdicts.decide(db, [1], verdict, "", moderator, verdicts.state(db, [1]))
+    return verdicts.decide(db, [1], verdict, "", moderator, verdicts.identify_state(db, [1]))
 
 
 def test_verdict_on_a_case_that_another_holds_is_refused() -> None:

@@ -81,16 +81,16 @@ def test_a_pair_leaves_the_queue_when_its_words_are_flagged_or_its_text_changes(
 
 def test_a_verdict_takes_a_pair_out_of_the_queue_and_an_undo_brings_it_back(db: sqlite3.Connection) -> None:
     meaning_flags.put(db, [found(db, 1, 2)], "m")
-    decision = meaning_flags.decide(db, 2, 1, Verdict.PLAGIARISM, "", "asha", meaning_flags.state(db, 1, 2))
+    decision = meaning_flags.decide(db, 2, 1, Verdict.PLAGIARISM, "", "asha", meaning_flags.identify_state(db, 1, 2))
     assert queue(db) == []
     assert queue(db, Selection(statuses=("plagiarism",))) == [(1, 2)]
     with pytest.raises(Conflict, match="another moderator"):
         meaning_flags.decide(db, 1, 2, Verdict.NOT_SIMILAR, "", "ravi", 0)
-    verdicts.undo(db, decision, "asha", verdicts.state(db, verdicts.list_flags(db, decision)))
+    verdicts.undo(db, decision, "asha", verdicts.identify_state(db, verdicts.list_flags(db, decision)))
     assert queue(db) == [(1, 2)]
     with pytest.raises(Conflict, match="another moderator"):
         meaning_flags.decide(db, 1, 2, Verdict.NOT_SIMILAR, "", "ravi", 1)
-    meaning_flags.decide(db, 1, 2, Verdict.UNSURE, "", "ravi", meaning_flags.state(db, 1, 2))
+    meaning_flags.decide(db, 1, 2, Verdict.UNSURE, "", "ravi", meaning_flags.identify_state(db, 1, 2))
     assert queue(db) == [(1, 2)], "a verdict that decides nothing leaves the pair in the queue"
     with pytest.raises(Conflict, match="not flagged"):
         meaning_flags.decide(db, 1, 3, Verdict.PLAGIARISM, "", "asha", 0)

@@ -70,10 +70,10 @@ def test_share_of_the_decided_cases_waits_for_others() -> None:
 def test_cases_on_which_two_differ_are_open_for_a_third(second: list[Verdict]) -> None:
     with closing(decided(4)) as db:
         for case_id, verdict in zip((1, 3, 5, 7), second, strict=True):
-            seen = verdicts.state(db, cases.list_flags(db, case_id))
+            seen = verdicts.identify_state(db, cases.list_flags(db, case_id))
             done = second_reviews.record(db, case_id, verdict, "नोट", "Ravi", seen)
             assert (done is None) == (verdict == Verdict.PLAGIARISM)
-            now = verdicts.state(db, cases.list_flags(db, case_id))
+            now = verdicts.identify_state(db, cases.list_flags(db, case_id))
             with pytest.raises(Conflict):
                 second_reviews.record(db, case_id, verdict, "", "Binu", now)
         cases.refresh(db)

@@ -178,7 +178,7 @@ def test_a_verdict_outlives_a_new_alignment(platform: Platform) -> None:
     chosen = flags.read_pair(platform.db, 2, 12)
     assert chosen is not None
     ids = [chosen["flag_id"]]
-    verdicts.decide(platform.db, ids, Verdict.PLAGIARISM, "", "Asha", verdicts.state(platform.db, ids))
+    verdicts.decide(platform.db, ids, Verdict.PLAGIARISM, "", "Asha", verdicts.identify_state(platform.db, ids))
     platform.remove(13)
     platform.settle()
     assert platform.kinds().keys() == DRIPPED.keys() - {(3, 13)}, "one chapter may be left out"

@@ -37,11 +37,11 @@ def copies(db: sqlite3.Connection) -> None:
 
 
 def judge(db: sqlite3.Connection, flag_ids: set[int], verdict: Verdict, who: str = "Asha", note: str = "") -> int:
-    return verdicts.decide(db, sorted(flag_ids), verdict, note, who, verdicts.state(db, flag_ids))
+    return verdicts.decide(db, sorted(flag_ids), verdict, note, who, verdicts.identify_state(db, flag_ids))
 
 
 def undo(db: sqlite3.Connection, decision: int, who: str = "Asha") -> None:
-    verdicts.undo(db, decision, who, verdicts.state(db, verdicts.list_flags(db, decision)))
+    verdicts.undo(db, decision, who, verdicts.identify_state(db, verdicts.list_flags(db, decision)))
 
 
 def statuses(db: sqlite3.Connection) -> dict[int, str]:
@@ -90,7 +90,7 @@ def test_status_is_the_active_verdict_or_open(steps: list[tuple[set[int], Verdic
 def test_second_verdict_on_an_outdated_page_is_refused(mine: set[int], theirs: set[int]) -> None:
     db = ledger_in_memory()
     copies(db)
-    seen = verdicts.state(db, theirs)
+    seen = verdicts.identify_state(db, theirs)
     judge(db, mine, Verdict.REPOST)
     before = list(db.iterdump())
     if mine & theirs:
@@ -107,7 +107,7 @@ def test_of_concurrent_verdicts_one_succeeds(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     copies(db := connect(path))
     for _ in range(10):
-        seen = verdicts.state(db, [1, 2])
+        seen = verdicts.identify_state(db, [1, 2])
         replies: list[str] = []
         start = threading.Barrier(2)
 
@@ -137,7 +137,7 @@ def test_conflict_names_the_moderator_who_undid() -> None:
     db = ledger_in_memory()
     copies(db)
     decision = judge(db, {1, 2}, Verdict.QUOTATION)
-    seen = verdicts.state(db, [1, 2])
+    seen = verdicts.identify_state(db, [1, 2])
     undo(db, decision, "Binu")
     with pytest.raises(Conflict, match="Binu undid the verdict quotation on stories 1 and"):
         verdicts.undo(db, decision, "Asha", seen)
@@ -147,12 +147,12 @@ def test_conflict_by_the_program_names_no_moderator() -> None:
     db = ledger_in_memory()
     copies(db)
     judge(db, {1}, Verdict.QUOTATION)
-    seen = verdicts.state(db, [1])
+    seen = verdicts.identify_state(db, [1])
     commit(db, fingerprinted(2, 99))  # edited
     with pytest.raises(Conflict, match="these flags have changed meanwhile"):
         verdicts.decide(db, [1], Verdict.REPOST, "", "Binu", seen)
     with pytest.raises(Conflict, match="flagged any more"):
-        verdicts.decide(db, [99], Verdict.REPOST, "", "Binu", verdicts.state(db, [99]))
+        verdicts.decide(db, [99], Verdict.REPOST, "", "Binu", verdicts.identify_state(db, [99]))
     with pytest.raises(Conflict):
         verdicts.decide(db, [3], Verdict.REPOST, "", "Binu", "no state at all")
 
@@ -253,10 +253,10 @@ def test_log_is_what_happened(done: list[tuple[bool, tuple[int, ...]]]) -> None:
         for undoes, flag_ids in done:
             if undoes and standing:
                 decision, pairs = standing.pop()
-                verdicts.undo(db, decision, "Ravi", verdicts.state(db, verdicts.list_flags(db, decision)))
+                verdicts.undo(db, decision, "Ravi", verdicts.identify_state(db, verdicts.list_flags(db, decision)))
                 expected.append(("undo", format_time(next(now)), decision, pairs))
             else:
-                seen = verdicts.state(db, flag_ids)
+                seen = verdicts.identify_state(db, flag_ids)
                 decision = verdicts.decide(db, flag_ids, Verdict.TEMPLATE, "नोट", "Asha", seen)
                 pairs = sorted(PAIRS[n - 1] for n in flag_ids)
                 standing.append((decision, pairs))

@@ -88,7 +88,7 @@ def test_near_miss_remembers_how_it_was_nominated(db: sqlite3.Connection) -> Non
 def decide_case(db: sqlite3.Connection, case_id: int, verdict: Verdict) -> int:
     cases.refresh(db)
     chosen = cases.list_flags(db, case_id)
-    return verdicts.decide(db, chosen, verdict, "", "Asha", verdicts.state(db, chosen))
+    return verdicts.decide(db, chosen, verdict, "", "Asha", verdicts.identify_state(db, chosen))
 
 
 def test_verdict_on_a_case_decides_the_sources_of_its_story_and_no_copies_of_it(db: sqlite3.Connection) -> None:
@@ -98,7 +98,7 @@ def test_verdict_on_a_case_decides_the_sources_of_its_story_and_no_copies_of_it(
     statuses = dict(db.execute("SELECT (a, b) = (5, 6), status FROM flags"))
     assert statuses == {0: "plagiarism", 1: "open"}
     assert len(verdicts.list_of_decision(db, decision)) == 2
-    verdicts.undo(db, decision, "Binu", verdicts.state(db, verdicts.list_flags(db, decision)))
+    verdicts.undo(db, decision, "Binu", verdicts.identify_state(db, verdicts.list_flags(db, decision)))
     assert flags.count(db) == 3
 
 

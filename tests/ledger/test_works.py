@@ -147,7 +147,7 @@ def test_works_that_are_removed_leave_no_trace(
         copies = db.execute("SELECT flag_id, b FROM flags WHERE a < 0").fetchall()
         some = [flag_id for flag_id, b in copies if b in decided]
         if some:
-            verdicts.decide(db, some, Verdict.PLAGIARISM, "as seen", "Asha", verdicts.state(db, some))
+            verdicts.decide(db, some, Verdict.PLAGIARISM, "as seen", "Asha", verdicts.identify_state(db, some))
         stories.erase(db, works.list_ids(db, "classics"))
         cases.refresh(db)
         assert state(db) == state(without)

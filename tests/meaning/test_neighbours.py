@@ -12,7 +12,7 @@ from neardup.meaning import neighbours, vectors
 from neardup.meaning.codes import scale_to_unit
 from neardup.meaning.margins import UNFITTED, ExtremeValues, align_with_others, measure_background
 from neardup.meaning.neighbours import NOMINATED, CentredStory, Searched, compare
-from neardup.meaning.vectors import Embedded, claim, connect
+from neardup.meaning.vectors import Embedded, bind_to_model, connect
 from neardup.records import Kind
 
 from tests.support.languages import HINDI, TAMIL
@@ -24,7 +24,7 @@ SIZE, STORIES = 64, 130
 def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
     random = np.random.default_rng(4)
     with closing(connect(tmp_path_factory.mktemp("meaning") / "vectors")) as opened:
-        claim(opened, "tiny", scale_to_unit(np.ones((1, SIZE), np.float32))[0], "ledger", 0)
+        bind_to_model(opened, "tiny", scale_to_unit(np.ones((1, SIZE), np.float32))[0], "ledger", 0)
         made = [
             Embedded(
                 n - 10,

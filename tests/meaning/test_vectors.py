@@ -14,7 +14,7 @@ from neardup.ledger import transaction
 from neardup.ledger.versions import Numbered
 from neardup.meaning import neighbours, vectors
 from neardup.meaning.codes import Vectors, compute_codes, scale_to_unit
-from neardup.meaning.vectors import TABLES, Embedded, claim, connect
+from neardup.meaning.vectors import TABLES, Embedded, bind_to_model, connect
 from neardup.records import Language
 
 from tests.support.languages import HINDI, TAMIL
@@ -26,7 +26,7 @@ PROBE = scale_to_unit(np.ones((1, SIZE), np.float32))[0]
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     with closing(connect(tmp_path / "vectors")) as opened:
-        claim(opened, "tiny", PROBE, "ledger", 0)
+        bind_to_model(opened, "tiny", PROBE, "ledger", 0)
         yield opened
 
 
@@ -147,7 +147,7 @@ def test_a_file_of_another_release_is_refused(tmp_path: Path) -> None:
 
 
 def test_vectors_of_another_model_are_refused(db: sqlite3.Connection) -> None:
-    claim(db, "tiny", PROBE, "ledger", 0)
+    bind_to_model(db, "tiny", PROBE, "ledger", 0)
     for name, probe, ledger_id, why in (
         ("other", PROBE, "ledger", "of the model tiny, not other"),
         ("tiny", -PROBE, "ledger", "another model now"),
@@ -155,7 +155,7 @@ def test_vectors_of_another_model_are_refused(db: sqlite3.Connection) -> None:
         ("tiny", PROBE, "another", "another ledger"),
     ):
         with pytest.raises(Misuse, match=why):
-            claim(db, name, probe, ledger_id, 0)
+            bind_to_model(db, name, probe, ledger_id, 0)
 
 
 def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:

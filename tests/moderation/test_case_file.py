@@ -133,7 +133,7 @@ async def test_file_is_the_same_each_time_until_something_changes(folder: Path) 
     assert digest(await filed(folder, 1009)) == before
     with closing(connect(folder / "neardup.db")) as db:
         [decision] = db.execute("SELECT DISTINCT decision FROM verdicts WHERE b = 1009").fetchone()
-        verdicts.undo(db, decision, "Ravi", verdicts.state(db, verdicts.list_flags(db, decision)))
+        verdicts.undo(db, decision, "Ravi", verdicts.identify_state(db, verdicts.list_flags(db, decision)))
         case = await filed(folder, 1009)
         assert case.verdicts == [] and "None stands." in render_html(case, SHIPPED)
         assert digest(case) != before
@@ -151,7 +151,7 @@ async def test_verdict_that_clears_a_story_stays_on_file_and_its_source_names_it
         write_copying_story(tmp_path, db, 9, HINDI, words, sources, author="c")
         decide_case(db, 9, Verdict.PLAGIARISM, "word for word")
         for verdict in (Verdict.TEMPLATE, Verdict.NOT_SIMILAR):
-            verdicts.decide(db, [1], verdict, "a hymn", "Ravi", verdicts.state(db, [1]))
+            verdicts.decide(db, [1], verdict, "a hymn", "Ravi", verdicts.identify_state(db, [1]))
         db.execute("UPDATE flags SET same_author = 1 WHERE flag_id = 3")
     case = await filed(tmp_path, 9)
     assert [source.about.story_id for source in case.sources] == [7]

@@ -81,7 +81,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Conn
 def decide(db: sqlite3.Connection, pair: tuple[int, int], verdict: Verdict) -> None:
     flag = flags.read_pair(db, *pair)
     assert flag is not None
-    verdicts.decide(db, [flag["flag_id"]], verdict, "", "Asha", verdicts.state(db, [flag["flag_id"]]))
+    verdicts.decide(db, [flag["flag_id"]], verdict, "", "Asha", verdicts.identify_state(db, [flag["flag_id"]]))
 
 
 def test_new_tier_decides_by_its_own_signals(db: sqlite3.Connection) -> None:

@@ -135,7 +135,7 @@ async def test_every_verdict_and_undo_is_posted_in_order_and_a_failure_changes_n
     async with webhook_server(200, 404, 200, 200) as (url, received), open_ledger(tmp_path, url) as (ledger, config):
         await decide(ledger, Verdict.PLAGIARISM)
         done = await decide(ledger, Verdict.TEMPLATE)
-        await ledger.do(verdicts.undo, done, "Ravi", await ledger.do(verdicts.state, [1]))
+        await ledger.do(verdicts.undo, done, "Ravi", await ledger.do(verdicts.identify_state, [1]))
         await post_due_events(ledger.do, config)
         assert await ledger.do(webhook_events.count) == (1, 0)
         await post_due_events(ledger.do, config, in_a_minute)
@@ -274,7 +274,7 @@ def list_events(db: sqlite3.Connection) -> list[verdicts.Event]:
 
 
 async def decide(ledger: OpenLedger, verdict: Verdict) -> int:
-    seen = await ledger.do(verdicts.state, [1])
+    seen = await ledger.do(verdicts.identify_state, [1])
     return await ledger.do(verdicts.decide, [1], verdict, "नोट", "Asha", seen)
 
 

@@ -143,7 +143,7 @@ async def test_a_forgotten_story_comes_back_only_on_request(platform: CheckedLed
     assert await platform.ledger.do(stories.read_stored_versions, [2]) == {}, "a batch on its way brought it back"
     with pytest.raises(Forgotten, match="story 2 was forgotten on request"):
         await platform.put(HINDI, 2, original)
-    assert (await platform.put(HINDI, 2, original, again=True)).verdict == "copy"
+    assert (await platform.put(HINDI, 2, original, restore=True)).verdict == "copy"
     assert await platform.flagged() == {(1, 2): EXACT}
     assert await platform.ledger.do(stories.count_forgotten) == 0
 

@@ -72,7 +72,7 @@ class ChangingLedger(RuleBasedStateMachine):
         column = "case_id = ?1" if of_whole_case else "a = ?1 OR b = ?1"
         query = f"SELECT flag_id FROM flags WHERE ({column}) AND status <> 'withdrawn'"
         if chosen := [row[0] for row in self.db.execute(query, (story_id,))]:
-            seen = verdicts.state(self.db, chosen)
+            seen = verdicts.identify_state(self.db, chosen)
             self.decisions.append(verdicts.decide(self.db, chosen, verdict, "", moderator, seen))
 
     @rule(n=st.integers(0, 9))
@@ -80,7 +80,7 @@ class ChangingLedger(RuleBasedStateMachine):
         if self.decisions:
             decision = self.decisions.pop(n % len(self.decisions))
             if verdicts.list_of_decision(self.db, decision) and not verdicts.find_built_upon(self.db, decision):
-                seen = verdicts.state(self.db, verdicts.list_flags(self.db, decision))
+                seen = verdicts.identify_state(self.db, verdicts.list_flags(self.db, decision))
                 verdicts.undo(self.db, decision, "Asha", seen)
 
     @rule(story_id=ids, forgotten=st.booleans())

@@ -106,12 +106,12 @@ class CheckedLedger:
         words: list[str],
         *,
         author: str | None = None,
-        again: bool = False,
+        restore: bool = False,
     ) -> CheckResult:
         text = text_of(words)
         page = f"<title>title {story_id}</title><p>{text.written}</p>".encode()
         submission = Submission(language, text, story_id, author_id=author)
-        return await self.submissions.put(submission, page, again=again)
+        return await self.submissions.put(submission, page, restore=restore)
 
     async def flagged(self) -> dict[tuple[int, int], Kind]:
         """The open flags: the pairs, the lower id first, with their kinds."""

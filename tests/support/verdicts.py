@@ -13,7 +13,7 @@ def give_verdict(db: sqlite3.Connection, pairs: Iterable[tuple[int, int]], verdi
     chosen = set(pairs)
     ids = [flag_id for flag_id, *pair in db.execute("SELECT flag_id, a, b FROM flags") if tuple(pair) in chosen]
     assert ids, "none of the pairs is flagged"
-    return verdicts.decide(db, ids, verdict, "", "Asha", verdicts.state(db, ids))
+    return verdicts.decide(db, ids, verdict, "", "Asha", verdicts.identify_state(db, ids))
 
 
 def decide_case(db: sqlite3.Connection, story_id: int, verdict: Verdict, note: str = "") -> int:
@@ -22,11 +22,11 @@ def decide_case(db: sqlite3.Connection, story_id: int, verdict: Verdict, note: s
     case_id = cases.find_case(db, story_id)
     assert case_id is not None, "the story is in no case"
     ids = cases.list_flags(db, case_id)
-    return verdicts.decide(db, ids, verdict, note, "Asha", verdicts.state(db, ids))
+    return verdicts.decide(db, ids, verdict, note, "Asha", verdicts.identify_state(db, ids))
 
 
 def undo(db: sqlite3.Connection, decision: int) -> None:
-    verdicts.undo(db, decision, "Asha", verdicts.state(db, verdicts.list_flags(db, decision)))
+    verdicts.undo(db, decision, "Asha", verdicts.identify_state(db, verdicts.list_flags(db, decision)))
 
 
 def add_copies(db: sqlite3.Connection, *ids: int) -> int:

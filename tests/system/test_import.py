@@ -88,7 +88,7 @@ def first(do: Done, tmp_path_factory: pytest.TempPathFactory) -> Neardup:
     with closing(connect(neardup.ledger)) as db:
         rows = [dict(row) for row in flags.select(db)]
         for row, verdict in zip(rows, (Verdict.PLAGIARISM, Verdict.TEMPLATE), strict=False):
-            seen = verdicts.state(db, [row["flag_id"]])
+            seen = verdicts.identify_state(db, [row["flag_id"]])
             verdicts.decide(db, [row["flag_id"]], verdict, "as seen", "Asha", seen)
     exported = neardup.folder / "exported"
     for name in ("fingerprints", "flags"):

@@ -60,7 +60,7 @@ class Platform:
         with closing(connect(self.neardup.ledger)) as db:
             for pair, verdict in VERDICTS.items():
                 [flag_id] = db.execute("SELECT flag_id FROM flags WHERE a = ? AND b = ?", pair).fetchone()
-                verdicts.decide(db, [flag_id], verdict, "as seen", "Asha", verdicts.state(db, [flag_id]))
+                verdicts.decide(db, [flag_id], verdict, "as seen", "Asha", verdicts.identify_state(db, [flag_id]))
 
     def flagged(self) -> dict[tuple[int, int], tuple[str, str, str | None]]:
         """The kind, status and context of all flags that are not withdrawn."""
@@ -146,7 +146,9 @@ def test_a_new_copy_of_a_template_is_shown_once(platform: Platform) -> None:
 def test_undo_reopens_a_flag_and_forget_drops_verdicts(platform: Platform) -> None:
     with closing(connect(platform.neardup.ledger)) as db:
         [given] = verdicts.list_of_pair(db, *TEMPLATE)
-        verdicts.undo(db, given["decision"], "Binu", verdicts.state(db, verdicts.list_flags(db, given["decision"])))
+        verdicts.undo(
+            db, given["decision"], "Binu", verdicts.identify_state(db, verdicts.list_flags(db, given["decision"]))
+        )
     assert platform.flagged()[TEMPLATE] == ("partial", "open", None)
     assert platform.neardup("forget", str(PLAGIARISM[0])).code == 0
     assert platform.verdict_facts()["judged"] == {"not_similar": 1}

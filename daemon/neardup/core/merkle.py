@@ -8,7 +8,6 @@ below n, so a subtree that is complete never changes.  The verification follows 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 
-HASH_BYTES = 32
 EMPTY_ROOT = sha256().digest()
 
 # The hash of the leaves [start, end), which are a subtree of the tree.

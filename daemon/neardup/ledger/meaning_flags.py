@@ -175,7 +175,7 @@ def decide(  # noqa: PLR0917 - the fields of a form, in their order
         row = read_pair(db, a, b)
         if row is None:
             raise Conflict("this pair is not flagged any more")
-        if state(db, a, b) != seen:
+        if identify_state(db, a, b) != seen:
             raise Conflict("another moderator has decided this pair meanwhile: look at it again")
         language, severity = languages.map_numbers(db)[row["language"]], find_tier(row["kind"]).severity
         decided = verdicts.DecidedPair(row["a"], row["b"], language, row["kind"], severity, joins_clusters=False)
@@ -184,7 +184,7 @@ def decide(  # noqa: PLR0917 - the fields of a form, in their order
         return decision
 
 
-def state(db: sqlite3.Connection, a: int, b: int) -> int:
+def identify_state(db: sqlite3.Connection, a: int, b: int) -> int:
     """A number that grows with each verdict and undo on a pair."""
     row = db.execute(
         "SELECT count(*) + count(undone_at) FROM verdicts WHERE a = ? AND b = ?", (min(a, b), max(a, b))

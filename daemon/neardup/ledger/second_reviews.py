@@ -57,8 +57,8 @@ def record(  # noqa: PLR0917 - the fields of a form, in their order
 ) -> int | None:
     """Record a second review; returns the number of the decision by which the case is open again, None if both agree.
 
-    `seen` is the `verdicts.state` of its flags as they were shown.  Raises Conflict where it has changed, and where the
-    case has been reviewed meanwhile.
+    `seen` is the `verdicts.identify_state` of its flags as they were shown.  Raises Conflict where it has changed, and
+    where the case has been reviewed meanwhile.
     """
     with transaction(db):
         flag_ids = cases.list_flags(db, case_id)

@@ -66,17 +66,17 @@ class Stored(NamedTuple):
     unseen: Matches
 
 
-def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, again: bool) -> Stored:
+def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, restore: bool) -> Stored:
     """Write a story as a listing would, in one transaction; a text that is on record already is not written again.
 
     What is not known of the story stays as it is on record.  `version` is that of the fingerprints.  Raises Forgotten
-    for a forgotten story, unless it is to be stored `again`.
+    for a forgotten story, unless it is to `restore` it.
     """
     from neardup.core.columns import Outcomes  # noqa: PLC0415 - with the parser of pages, which `count_unsettled` does without
 
     story = submitted.outcome.story
     with transaction(db):
-        if again:
+        if restore:
             stories.undo_forget(db, story.id)
         else:
             stories.refuse_forgotten(db, story.id)

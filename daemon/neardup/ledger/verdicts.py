@@ -170,7 +170,7 @@ def forget(db: sqlite3.Connection, story_id: int) -> None:
     _update_dependents(db, [row[0] for row in gone])
 
 
-def state(db: sqlite3.Connection, flag_ids: Iterable[int]) -> str:
+def identify_state(db: sqlite3.Connection, flag_ids: Iterable[int]) -> str:
     """A short digest of the statuses and latest verdicts of these flags, to detect changes by.
 
     It starts with the number of verdicts and undos: by it a Conflict knows moderators' changes from the program's.
@@ -185,8 +185,8 @@ def state(db: sqlite3.Connection, flag_ids: Iterable[int]) -> str:
 
 
 def refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str) -> None:
-    """Raise Conflict if the `state` of these flags is not `seen` any more; it says what a moderator did since."""
-    current = state(db, flag_ids)
+    """Raise Conflict if the state of these flags is not `seen` any more; it says what a moderator did since."""
+    current = identify_state(db, flag_ids)
     if current == seen:
         return
     seen_count = seen.partition("-")[0]  # any text: `seen` is from a form

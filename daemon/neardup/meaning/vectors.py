@@ -111,7 +111,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
         raise Fatal(f"cannot open the vectors {path}: {error.strerror}") from error
 
 
-def claim(db: sqlite3.Connection, model: str, probe: Vectors, ledger_id: str, last: int) -> None:
+def bind_to_model(db: sqlite3.Connection, model: str, probe: Vectors, ledger_id: str, last: int) -> None:
     """Record in a new file which model makes the vectors of which ledger, and the number of its last version.
 
     Raises Misuse if they were made by another model, in other chunks, or of another ledger.

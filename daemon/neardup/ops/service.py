@@ -49,8 +49,8 @@ class Service:
         self._open_app = open_app
         self._stop = stop
         self._hooks = hooks
-        self._index_wait: IndexWait | None = None  # once the app was open
-        self._former: Ledger | None = None  # likewise
+        self._index_wait: IndexWait | None = None  # of the app that is open, or was open last
+        self._former: Ledger | None = None  # of that app: another file in its place must not be opened
         self._doing = "starting"
         self._failure: str | None = None
 

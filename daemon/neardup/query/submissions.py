@@ -65,19 +65,19 @@ class Submissions:
         page: bytes | None,
         path: str | None = None,
         *,
-        again: bool = False,
+        restore: bool = False,
         deadline: float | None = None,
     ) -> CheckResult:
         """Check a story and store it; a second call with the same story changes nothing, and has the same result.
 
         `page` is that from which the text was read, None for a text; it is kept until a listing says where the page is,
-        unless `path`, below content.url, says it already.  A forgotten story is only stored `again`.  After `deadline`
+        unless `path`, below content.url, says it already.  `restore` stores a forgotten story too.  After `deadline`
         seconds the check answers with what is there, and what is missing is looked up later.  Raises Misuse for a story
         without an id, for a path that is not below content.url, or for a text that cannot be kept, TooLarge, Forgotten,
         and as `Checker.check`.
         """
         story = _make_story(submission, path)
-        if not again:
+        if not restore:
             await self._ledger.do(stories.refuse_forgotten, story.id)
         story, text = await self._ledger.do(submissions.complete, story), submission.text
         submission = replace(submission, author_id=story.author_id, published_at=story.published_at)
@@ -91,16 +91,19 @@ class Submissions:
         named = title or cut_opening(text.written)
         outcome = Fingerprinted(story, text.fingerprint, None, named, marks, text_sha256=text.sha256)
         try:
-            stored = await self._store(outcome, text, kept_path, examined, again=again)
+            stored = await self._store(outcome, text, kept_path, examined, restore=restore)
         except Forgotten:  # meanwhile
             await asyncio.to_thread(submitted_pages.remove, self._ledger.path, kept_path)
             raise
+        # What a check leaves out, the story's own text on record, is the text that was submitted.
         if not stored.unseen.ids and not stored.unseen.by_passages:
             return replace(examined.result, left_out=None)
         await self._verify_rest(story.id, deadline)
         return replace(await self.checker.check(submission, deadline=deadline), left_out=None)
 
-    async def _store(self, outcome: Fingerprinted, text: Text, page: str, examined: Examined, *, again: bool) -> Stored:
+    async def _store(
+        self, outcome: Fingerprinted, text: Text, page: str, examined: Examined, *, restore: bool
+    ) -> Stored:
         nominated = examined.nominated
         submitted = Submitted(
             outcome,
@@ -112,7 +115,7 @@ class Submissions:
             [_order_pair(pair, assessment) for pair, assessment in examined.assessed],
             partial(find_unseen, probe=examined.probe, seen=examined.seen, detection=self._detection),
         )
-        stored = await self._ledger.do(submissions.commit, submitted, algorithm(), again=again)
+        stored = await self._ledger.do(submissions.commit, submitted, algorithm(), restore=restore)
         self._texts.keep(text.keep_compared())
         count_outcomes(Outcomes.of([stored.outcome]))
         count_assessed(examined.assessed, stored.flagged)

@@ -120,7 +120,7 @@ async def put(parts: ServiceParts, story_id: StoryId, request: PutRequest, deadl
     submission = await _submission_of(parts, request, story_id)
     page = None if request.html is None else request.html.encode()
     try:
-        result = await parts.submissions.put(submission, page, path, again=request.restore, deadline=deadline.left)
+        result = await parts.submissions.put(submission, page, path, restore=request.restore, deadline=deadline.left)
     except errors.Forgotten as error:
         raise Refused(FORGOTTEN, str(error)) from None
     except errors.Misuse as error:

@@ -36,7 +36,7 @@ class Prints(NamedTuple):
     """The fingerprints of n rows, in the form of the joins, and the hashes of their texts (n, 16)."""
 
     arrays: Arrays
-    texts: npt.NDArray[np.uint8]
+    texts: Octets
 
 
 def make_key_table(config: Config) -> KeyTable:
@@ -59,7 +59,7 @@ def read_octets(column: pa.ChunkedArray | pa.Array, width: int) -> Octets:
     return np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(-1, width)
 
 
-def read_integers(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
+def read_integers(column: pa.ChunkedArray | pa.Array) -> Indices:
     """A column of n numbers -> (n,)."""
     return np.array(column.to_numpy(), np.int64)
 
@@ -74,7 +74,7 @@ def unpack_prints(rows: pa.Table | pa.RecordBatch) -> Prints:
     return Prints(arrays, octets[:, HASH_BYTES + ROWS :])
 
 
-def have_same_text(prints: Prints, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def have_same_text(prints: Prints, left: Indices, right: Indices) -> npt.NDArray[np.bool_]:
     """Of each pair of rows, whether both have the same text."""
     return np.asarray((prints.texts[left] == prints.texts[right]).all(axis=1))
 
@@ -95,7 +95,8 @@ class Cut:
 def cut_buckets(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[Cut]:
     """Batches sorted by the columns `keys` -> their buckets, of rows that are equal in these.
 
-    A bucket that is too large for memory comes in parts, each of which begins with the bucket's first `limit` rows.
+    A bucket that is too large for memory comes in parts, each of which begins with the bucket's first `limit` rows: so
+    every row is compared with these, which are all that a row of a large bucket has to be compared with.
     """
     held, compared = list[pa.RecordBatch](), 0
     for batch in batches:

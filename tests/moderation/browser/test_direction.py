@@ -65,7 +65,7 @@ def urdu(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
     )
     with closing(connect(neardup.ledger)) as db:
         (flag_id,) = db.execute("SELECT flag_id FROM flags ORDER BY a, b LIMIT 1").fetchone()
-        verdicts.decide(db, [flag_id], Verdict.PLAGIARISM, NOTE, MODERATOR, verdicts.state(db, [flag_id]))
+        verdicts.decide(db, [flag_id], Verdict.PLAGIARISM, NOTE, MODERATOR, verdicts.identify_state(db, [flag_id]))
     return neardup
 
 

@@ -109,7 +109,7 @@ def ledger(size: int) -> sqlite3.Connection:
 
 def decide(db: sqlite3.Connection, case_id: int) -> None:
     ids = cases.list_flags(db, case_id)
-    verdicts.decide(db, ids, Verdict.QUOTATION, "", "Asha", verdicts.state(db, ids))
+    verdicts.decide(db, ids, Verdict.QUOTATION, "", "Asha", verdicts.identify_state(db, ids))
     cases.refresh(db)
 
 

@@ -61,7 +61,7 @@ async def test_statistics_of_a_day(tmp_path: Path) -> None:
                 flag_pair(db, 2 * n, 2 * n + 1, EXACT if n else SIMILAR, language=TAMIL)
             give_verdict(db, [(0, 1), (2, 3)], Verdict.PLAGIARISM)
             give_verdict(db, [(4, 5)], Verdict.NOT_SIMILAR)
-            seen = verdicts.state(db, [1])
+            seen = verdicts.identify_state(db, [1])
             verdicts.decide(db, [1], Verdict.REPOST, "", "<b>Binu</b>", seen)
         async with client.get("/statistics") as answer:
             markup = await answer.text()

@@ -48,7 +48,7 @@ def decide_as_ravi(db: sqlite3.Connection, *pair: int) -> int:
     flag = flags.read_pair(db, *pair)
     assert flag is not None
     ids = [flag["flag_id"]]
-    return verdicts.decide(db, ids, Verdict.QUOTATION, "by the poet", "Ravi", verdicts.state(db, ids))
+    return verdicts.decide(db, ids, Verdict.QUOTATION, "by the poet", "Ravi", verdicts.identify_state(db, ids))
 
 
 async def test_verdict_is_stored_with_its_note(tmp_path: Path, ledger: sqlite3.Connection) -> None:
@@ -168,10 +168,10 @@ async def test_last_decisions_are_undone_from_their_list(tmp_path: Path, ledger:
         _, page = await get(client, "/decisions")
         assert "<bdi>Ravi</bdi> built upon it: quotation" in page
         assert re.findall(r'action="(/undo/\d+)"', page) == undo[:1]
-        seen = verdicts.state(ledger, verdicts.list_flags(ledger, 1))
+        seen = verdicts.identify_state(ledger, verdicts.list_flags(ledger, 1))
         status, _, answer = await send(client, undo[1], form | {"seen": seen})
         assert (status, "Ravi judged quotation: stories 1 and 2; undo that before" in answer) == (409, True)
-        seen = verdicts.state(ledger, verdicts.list_flags(ledger, 4))
+        seen = verdicts.identify_state(ledger, verdicts.list_flags(ledger, 4))
         status, target, _ = await send(client, undo[0], form | {"seen": seen})
         assert (status, target) == (303, "/decisions")
         assert "undone by <bdi>Asha</bdi>" in (await get(client, "/decisions"))[1]
@@ -207,7 +207,7 @@ async def test_new_flag_is_shown_with_a_verdict_beside_it(tmp_path: Path, ledger
     flag = flags.read_pair(ledger, 1, 2)
     assert flag is not None
     ids = [flag["flag_id"]]
-    verdicts.decide(ledger, ids, Verdict.TEMPLATE, "a <prayer>", "Ravi", verdicts.state(ledger, ids))
+    verdicts.decide(ledger, ids, Verdict.TEMPLATE, "a <prayer>", "Ravi", verdicts.identify_state(ledger, ids))
     commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
     verify_pending(ledger)
     async with named_client(tmp_path) as client:

@@ -123,7 +123,7 @@ def test_row_has_the_latest_verdict_on_the_story_also_if_undone(db: sqlite3.Conn
     done = decide_case(db, 3, Verdict.QUOTATION, "नोट")
     db.execute("UPDATE flags SET status = 'open' WHERE a = 1 AND b = 3")
     assert decision() == ("quotation", "Asha", "नोट", None)
-    verdicts.undo(db, done, "Ravi", verdicts.state(db, verdicts.list_flags(db, done)))
+    verdicts.undo(db, done, "Ravi", verdicts.identify_state(db, verdicts.list_flags(db, done)))
     assert decision() == ("quotation", "Asha", "नोट", "Ravi")
 
 

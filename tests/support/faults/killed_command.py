@@ -164,7 +164,7 @@ def judge(ledger: str, a: str, b: str, verdict: str) -> None:
     db = connect(Path(ledger))
     flag = flags.read_pair(db, int(a), int(b))
     assert flag is not None, f"{a} and {b} are not flagged"
-    seen = verdicts.state(db, [flag["flag_id"]])
+    seen = verdicts.identify_state(db, [flag["flag_id"]])
     if flag["status"] == "open" and verdict != "open":
         verdicts.decide(db, [flag["flag_id"]], Verdict(verdict), "as seen", "Asha", seen)
     elif flag["status"] != "open" and verdict == "open":

@@ -138,12 +138,13 @@ def hash_utf8(text: bytes, *, is_normalised: bool = False) -> HashedText | int:
         return words
     return HashedText(
         ctypes.string_at(result.normalised, result.normalised_bytes),
-        np.frombuffer(ctypes.string_at(result.hashes, 8 * words), np.uint64).copy(),  # `address` is fast for it
+        np.frombuffer(ctypes.string_at(result.hashes, 8 * words), np.uint64).copy(),  # so that `address` is fast
         np.frombuffer(ctypes.string_at(result.passages, 4 * result.passage_count), np.uint32),
     )
 
 
 def hash_rare_pairs(words: Hashes) -> PassageHashes:
+    """As `core.fingerprint.rare_pairs.hash_rare_pairs`."""
     words, hashes, common = np.ascontiguousarray(words), np.empty(RARE_PAIRS, np.uint32), load_common_words()
     text = address(words, np.uint64), len(words)
     listed = address(common, np.uint64), filter_bits(common)
@@ -160,7 +161,7 @@ def _call(function: Callable[..., int], text: bytes, is_normalised: bool) -> tup
     """What a function returns for a text, its result if there are words, and the room that holds parts of this."""
     room, room_at = _memory.room, _memory.room_at
     wanted = ROOM_PER_BYTE * len(text)
-    constants = _hold_tables(is_normalised)  # held, because another thread may put others in their place
+    constants = _hold_tables(is_normalised)  # held: of those that two threads make at once, the cache keeps one
     while True:
         if wanted > len(room):
             room = np.empty(wanted, np.uint8)

@@ -51,8 +51,8 @@ INLINE uint32_t code_at(const uint8_t *at, const uint8_t *end, uint32_t *bytes) 
     return code;
 }
 
-/* Winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003), as word_hashes.sample_grams: of every `window` adjacent grams the
- * place of the least one, of equal ones the last.  Writes at most `count` places, ascending; returns how many. */
+/* Winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003), as word_hashes.sample_grams: of every `window` adjacent grams
+ * the place of the least one, of equal ones the last.  Writes at most `count` places, ascending; returns how many. */
 INLINE size_t winnow_places(const uint64_t *grams, size_t count, size_t window, uint32_t *places) {
     size_t size = 0, least = 0;
     if (!count) return 0;
@@ -95,10 +95,9 @@ INLINE uint8_t consonant_of(const uint8_t *consonants, uint64_t count, uint32_t 
     return consonants[code < count ? code : count - 1];
 }
 
-
-/* The normalised words of a text, separated by spaces, where each ends, and the entries of `consonants` of their letters,
- * without NO_CONSONANT.  For a text of `size` bytes `words` has room for 2 * size + 8 bytes, `ends` for size / 2 + 1
- * offsets, and `classes` for size + 1 entries. */
+/* The normalised words of a text, separated by spaces, where each ends, and the entries of `consonants` of their
+ * letters, without NO_CONSONANT.  For a text of `size` bytes `words` has room for 2 * size + 8 bytes, `ends` for
+ * size / 2 + 1 offsets, and `classes` for size + 1 entries. */
 typedef struct {
     uint8_t *words;
     uint32_t *ends;

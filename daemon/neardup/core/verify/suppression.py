@@ -1,8 +1,8 @@
 """Suppression: which pairs earlier verdicts keep from being flagged again.
 
-A pair that was decided to be not similar or a template is not flagged again as the same kind or a less severe
-one.  Neither is a pair without a verdict of its own, if one decision on a case covers both of
-its stories.  A more severe match is always flagged.
+A pair that was decided to be not similar or a template is not flagged again as the same kind or a less severe one.
+Neither is a pair without a verdict of its own, if one decision on a case covers both of its stories.  A more severe
+match is always flagged.
 """
 
 from collections.abc import Mapping

@@ -91,8 +91,8 @@ def case_object(db: sqlite3.Connection, case_id: int) -> Json | None:
     shown = names.read_shown_ids(db, (case_id, row["lead"]))
     marks = read_marks(db, [row["lead"]]).get(row["lead"], ())
     return _case(row, shown, cases.read_held_leases(db, [case_id]).get(case_id), marks) | {
-        "seen": verdicts.state(db, found.open),
-        "decided_seen": verdicts.state(db, found.decided),
+        "seen": verdicts.identify_state(db, found.open),
+        "decided_seen": verdicts.identify_state(db, found.decided),
         "evidence": [{name: pair[name] for name in PAIR_FIELDS} for pair in names.show_ids(db, pairs, PAIR_IDS)],
         "removed_texts": [_removed_text(match) for match in removed_texts.read_of_stories(db, [row["lead"]])],
         "serials": [match.as_dict() for match in serials.list_matches_of_case(db, case_id)],
@@ -559,7 +559,7 @@ def _meaning_object(db: sqlite3.Connection, row: sqlite3.Row) -> Json:
     """The columns of the export, and `seen`, which a verdict asks for."""
     chunks = [dict(zip(("a", "b", "cosine"), chunk_pair, strict=True)) for chunk_pair in json.loads(row["chunks"])]
     [shown] = names.show_ids(db, [convert_meaning_row(row)], MEANING_PAIRS.story_ids)
-    return {**shown, "chunks": chunks, "seen": str(meaning_flags.state(db, row["a"], row["b"]))}
+    return {**shown, "chunks": chunks, "seen": str(meaning_flags.identify_state(db, row["a"], row["b"]))}
 
 
 MEANING_ROUTES = (

@@ -21,7 +21,7 @@ OFFERED = (*DECIDING, Verdict.UNSURE)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict by a moderator on some pairs; `seen` identifies the state of their flags (`verdicts.state`).
+    """A verdict by a moderator on some pairs; `seen` identifies the state of their flags (`verdicts.identify_state`).
 
     `cases` are the ids of their cases when they were decided.  `undone_by` is None while it stands; `later` is the
     verdict that was built upon it, a row of `verdicts.find_built_upon`.
@@ -61,13 +61,13 @@ def read_decision(db: sqlite3.Connection, number: int) -> Decision | None:
         tuple(shown[case_id] for case_id in case_ids),
         first["undone_by"],
         verdicts.find_built_upon(db, number),
-        verdicts.state(db, verdicts.list_flags(db, number)),
+        verdicts.identify_state(db, verdicts.list_flags(db, number)),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class NewVerdict:
-    """A verdict as a moderator gives it; `seen` is the state (`verdicts.state`) of the flags that were shown."""
+    """A verdict as a moderator gives it; `seen` is what `verdicts.identify_state` gave of the flags that were shown."""
 
     verdict: Verdict
     note: str
@@ -109,7 +109,7 @@ def decide_cases(db: sqlite3.Connection, states: Mapping[int, str], given: NewVe
             [shown] = names.read_shown_ids(db, [case_id]).values()
             raise Conflict(f"the case of story {shown} has changed meanwhile: look at it again")
     chosen = [flag_id for case_id in states for flag_id in list_open_flags(db, case_id)]
-    seen = verdicts.state(db, chosen)
+    seen = verdicts.identify_state(db, chosen)
     done = _decide(db, chosen, NewVerdict(given.verdict, given.note, given.moderator, seen))
     cases.release_leases(db, given.moderator.name, states)
     return done

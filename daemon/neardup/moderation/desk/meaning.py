@@ -120,7 +120,7 @@ def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> Me
         dict(row),
         describe_stories(db, list(pair)),
         verdicts.list_of_pair(db, *pair),
-        meaning_flags.state(db, *pair),
+        meaning_flags.identify_state(db, *pair),
         None if after is None else shown_pair(dict(after)),
     )
 
@@ -184,13 +184,13 @@ async def undo(request: web.Request) -> web.StreamResponse:
 def undo_latest(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:
     """Undo the latest verdict on a pair; returns the number of its decision.  Raises Conflict, and NotPermitted."""
     _require(db, pair, given.moderator)
-    if str(meaning_flags.state(db, *pair)) != given.seen:
+    if str(meaning_flags.identify_state(db, *pair)) != given.seen:
         raise Conflict("another moderator has decided this pair meanwhile: look at it again")
     latest = next((row for row in verdicts.list_of_pair(db, *pair) if not row["undone_at"]), None)
     if latest is None:
         raise Conflict("this verdict was undone before")
     decision = int(latest["decision"])
-    verdicts.undo(db, decision, given.moderator.name, verdicts.state(db, verdicts.list_flags(db, decision)))
+    verdicts.undo(db, decision, given.moderator.name, verdicts.identify_state(db, verdicts.list_flags(db, decision)))
     return decision
 
 

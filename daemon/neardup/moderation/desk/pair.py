@@ -93,7 +93,7 @@ def _details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetail
         dict(row),
         similarities.read_similarities(db, [row["story_id"]]).get(row["story_id"]),
         describe_stories(db, list(pair)),
-        verdicts.state(db, [row["flag_id"]]),
+        verdicts.identify_state(db, [row["flag_id"]]),
         verdicts.list_of_pair(db, *pair),
         place_in_case(db, pair),
         cluster_graph(db, (row["matched_id"], row["story_id"])),

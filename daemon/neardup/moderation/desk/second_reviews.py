@@ -57,11 +57,11 @@ async def review(request: web.Request) -> web.StreamResponse:
         raise web.HTTPBadRequest(reason=translate_later("Unknown verdict"))
     await desk.ledger.refresh_cases()
     try:
-        done = await desk.ledger.write(record, case_id, given, desk.config.review.second_reviews)
+        decision = await desk.ledger.write(record, case_id, given, desk.config.review.second_reviews)
     except Conflict as error:
         return conflict_page(request, error, "/second")
-    if done is not None:
-        announce_verdict(desk, done, Verdict.REOPENED)
+    if decision is not None:
+        announce_verdict(desk, decision, Verdict.REOPENED)
     raise web.HTTPSeeOther("/second")
 
 
@@ -79,7 +79,7 @@ def list_blind_cases(
         if (row := case_queue.read_case(db, case_id)) is not None:
             flag_ids = cases.list_flags(db, case_id)
             pairs = [as_undecided(flag) for flag in flags.list_pairs(db, flag_ids[:SHOWN_PAIRS])]
-            found.append(BlindCase(row, shown[case_id], pairs, verdicts.state(db, flag_ids)))
+            found.append(BlindCase(row, shown[case_id], pairs, verdicts.identify_state(db, flag_ids)))
     return len(waiting), found
 
 

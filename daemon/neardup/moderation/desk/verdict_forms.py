@@ -187,7 +187,11 @@ async def _claim_next(ledger: Connections, queue: CaseQueue, position: QueuePosi
 
 def _case_state(db: sqlite3.Connection, case_id: int) -> dict[str, Any]:
     is_open = deciding.list_open_flags(db, case_id)
-    return {"seen": verdicts.state(db, is_open), "history": verdicts.list_of_case(db, case_id), "flagged": len(is_open)}
+    return {
+        "seen": verdicts.identify_state(db, is_open),
+        "history": verdicts.list_of_case(db, case_id),
+        "flagged": len(is_open),
+    }
 
 
 async def decide_pair(request: web.Request) -> web.StreamResponse:
@@ -269,7 +273,7 @@ def _path_of(decision: Decision) -> str:
 def _pair_state(db: sqlite3.Connection, pair: Pair) -> dict[str, Any]:
     row = flags.read_pair(db, *pair)
     return {
-        "seen": verdicts.state(db, [row["flag_id"]] if row else []),
+        "seen": verdicts.identify_state(db, [row["flag_id"]] if row else []),
         "history": verdicts.list_of_pair(db, *pair),
         "flagged": int(row is not None),
     }
