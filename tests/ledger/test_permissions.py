@@ -37,7 +37,7 @@ LISTED = {  # by id: the author, when it was published, and its title
     1: ("asha", 10, "The House by the River, part 5"),
     2: ("ravi", 20, "Tale"),
     3: ("meera", 30, None),
-    4: ("17", None, None),
+    4: ("17", None, "भाग ३"),
     WORK: (None, None, None),
 }
 PAIRS = [(1, 2), (1, 3), (2, 3), (1, 4), (WORK, 2)]
@@ -51,6 +51,8 @@ GRANTS = {  # and the flags that each covers
     Grant("asha", serial="the house, by the RIVER", granted_to="ravi"): {(1, 2)},
     Grant("asha", serial="The House"): set(),
     Grant("ravi", serial="77"): {(2, 3)},
+    Grant("17", serial="भाग"): {(1, 4)},
+    Grant("17", serial="#"): set(),
     Grant(catalogue="old"): {(WORK, 2)},
     Grant(catalogue="old", granted_to="meera"): set(),
 }

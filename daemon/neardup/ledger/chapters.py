@@ -1,8 +1,9 @@
 """Chapters: which serial a story is a chapter of.
 
 The chapters of a serial are the stories of an author that the listing gives one `series_id`; without one, those whose
-titles are a stem with a number (`core.text.chapter_titles`).  So an author and the id or the stem name a serial.  The
-ledger keeps the names of those that flagged stories are of, and has the permissions of a serial follow them.
+titles are a stem with a number (`core.text.chapter_titles`).  So an author and the id or the stem name a serial; where
+the stem is empty, the word for chapter, or else NAMELESS, stands for it in the name.  The ledger keeps the names of
+those that flagged stories are of, and has the permissions of a serial follow them.
 """
 
 import sqlite3
@@ -30,14 +31,15 @@ class Described(NamedTuple):
         if self.series is not None:
             return str(self.series)
         parsed = parse_chapter_title(self.title or "")
-        return None if parsed is None else parsed.stem
+        return None if parsed is None else parsed.serial
 
     @property
     def serial(self) -> int | None:
         """The hash that identifies its serial; None for a story that is no chapter."""
-        if (name := self.name) is None:
-            return None
-        return hash_parts("titles" if self.series is None else "series", self.author, name)
+        if self.series is not None:
+            return hash_parts("series", self.author, self.series)
+        parsed = parse_chapter_title(self.title or "")
+        return None if parsed is None else hash_parts("titles", self.author, parsed.stem)
 
     @property
     def number(self) -> int | None:

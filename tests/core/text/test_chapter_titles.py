@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.text.chapter_titles import COUNTED, NUMBERS, parse_chapter_title
+from neardup.core.text.chapter_titles import COUNTED, NAMELESS, NUMBERS, find_stem, parse_chapter_title
 
 # Stem, word for chapter, and the digit 0, by language.
 SERIALS = {
@@ -31,7 +31,15 @@ def test_every_form_of_a_title_has_the_stem_and_the_number(language: str, n: int
     title = form.format(stem=stem, word=word, n=shown)
     found = parse_chapter_title(title)
     assert found is not None, title
-    assert found == (parse_chapter_title(f"{stem} 1") or found)._replace(number=n), title
+    assert found[:2] == (find_stem(stem), n), title
+    assert found.serial == found.stem
+
+
+@given(st.sampled_from(sorted(SERIALS)), st.integers(1, 999), st.sampled_from(FORMS))
+def test_a_serial_whose_titles_have_no_stem_is_named_by_the_word_for_chapter(language: str, n: int, form: str) -> None:
+    found = parse_chapter_title(form.format(stem="", word=SERIALS[language][1], n=n))
+    assert found is not None and found[:2] == ("", n)
+    assert found.serial == (find_stem(SERIALS[language][1]) if "{word}" in form else NAMELESS)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +56,8 @@ def test_every_form_of_a_title_has_the_stem_and_the_number(language: str, n: int
     ],
 )
 def test_numbers_in_words_and_volumes(title: str, stem: str, number: int) -> None:
-    assert parse_chapter_title(title) == (stem, number)
+    found = parse_chapter_title(title)
+    assert found is not None and found[:2] == (stem, number)
 
 
 @pytest.mark.parametrize("title", ["", "एक लड़की", "7 wonders", "The First Day", "Part of the River", "2019 की बात"])

@@ -12,11 +12,20 @@ import unicodedata
 from typing import NamedTuple
 
 
+NAMELESS = "#"  # names a serial whose titles hold neither a stem nor a word for chapter
+
+
 class ChapterTitle(NamedTuple):
-    """The stem is what all chapters of a serial have in common, in lower case; it may be empty."""
+    """The stem is what all chapters of a serial have in common, in lower case; it may be empty, as `word` may."""
 
     stem: str
     number: int
+    word: str = ""  # for chapter or volume
+
+    @property
+    def serial(self) -> str:
+        """The name of the serial: its stem, or what is left in common of "Part 1" and "Part 2"."""
+        return self.stem or self.word or NAMELESS
 
 
 def _list_words(text: str) -> frozenset[str]:
@@ -92,7 +101,7 @@ def parse_chapter_title(title: str) -> ChapterTitle | None:
         for place in reversed(range(len(tokens))):
             if tokens[place] in words and (found := _number_beside(tokens, place)) is not None:
                 number, first = found
-                return ChapterTitle(" ".join(tokens[:first]), number)
+                return ChapterTitle(" ".join(tokens[:first]), number, tokens[place])
     if tokens and (last := _parse_number(tokens[-1])) is not None:
         return ChapterTitle(" ".join(tokens[:-1]), last)
     before = BEFORE_TITLE.match(text)
