@@ -11,7 +11,6 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-
 NAMELESS = "#"  # names a serial whose titles hold neither a stem nor a word for chapter
 
 
