@@ -12,10 +12,13 @@ WORKERS := $(shell expr $$(nproc) \* 2)
 IN_MEMORY := $(shell findmnt -no OPTIONS /dev/shm | grep -qv noexec && df -k --output=avail /dev/shm | awk 'NR == 2 && $$1 > 4000000 { print "TMPDIR=/dev/shm" }')
 # tests/conftest.py says which tests are for one worker, and in which order.
 PARALLEL := -n $(WORKERS) --dist loadscope --no-loadscope-reorder
-# The tests that try all of a grid in `make chaos`, and a sample of it otherwise.
+# The tests that try all of a grid, or thousands of requests, in `make chaos`, and a sample of it otherwise.
 GRIDS   := $(addprefix tests/,core/text/test_html.py core/text/test_located.py core/text/test_look_alikes.py \
              core/text/test_normalize.py core/fingerprint/test_native.py core/verify/test_scores.py index \
-             pipeline/test_cancellation.py insights/test_edits.py query/test_evasion.py)
+             pipeline/test_cancellation.py insights/test_edits.py query/test_evasion.py \
+             serve/test_openapi.py moderation/desk/test_openapi.py)
+# One test of 300 daily runs takes longer on a busy machine than any test of `make test` may.
+PATIENT := -o faulthandler_timeout=7200
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # Without bytecode each of the many processes of a test would compile the program again.
@@ -79,7 +82,7 @@ docs: $(VENV)/run.stamp  ## generate the table of configuration keys
 	$(BIN)/python -m neardup.config.table deploy/docs/configuration.md
 
 chaos: $(VENV)/test.stamp tools  ## run the fault tests and the grids in full and print the table of faults (CHAOS=17)
-	$(IN_MEMORY) CHAOS=$(or $(CHAOS),17) $(BIN)/pytest $(PARALLEL) tests/faults $(GRIDS)
+	$(IN_MEMORY) CHAOS=$(or $(CHAOS),17) $(BIN)/pytest $(PARALLEL) $(PATIENT) tests/faults $(GRIDS)
 
 soak: $(VENV)/test.stamp tools  ## process 500,000 stories while store, Redis and process fail (STORIES=n)
 	$(BIN)/python -m tests.faults.soak $(STORIES)

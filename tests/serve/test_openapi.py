@@ -1,4 +1,4 @@
-"""The OpenAPI document is valid, complete, and says what the models accept."""
+"""The OpenAPI document is valid, complete, and says what the models accept and what the service answers."""
 
 import json
 import re
@@ -10,17 +10,20 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from neardup.http.openapi import WITH_BODY
 from neardup.http.problems import METHOD_NOT_ALLOWED, NOT_FOUND
 from neardup.serve.messages import CheckRequest, ComparedStory, DraftRequest, PutRequest
-from neardup.serve.openapi import ALWAYS, WITH_BODY, document
+from neardup.serve.openapi import ALWAYS, document
 from neardup.serve.operations import OPERATIONS
 from openapi_python_client import generate
 from openapi_python_client.config import Config as GeneratorConfig
 from openapi_python_client.config import ConfigFile, MetaType
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import BaseModel, ValidationError
+from schemathesis.generation import GenerationMode
 
 from tests.support.deploy_files import DEPLOY
+from tests.support.drawn_requests import assert_described, label_of, list_operations
 from tests.support.languages import HINDI
 from tests.support.sample_texts import STORIES
 
@@ -68,6 +71,12 @@ def test_schema_and_model_accept_the_same_members(described: dict[str, Any], mod
         assert accepted == fits, body
         outcomes.add(fits)
     assert outcomes == {True, False}, "all bodies end alike"
+
+
+@pytest.mark.parametrize("mode", GenerationMode)
+@pytest.mark.parametrize("operation", list_operations(document()), ids=label_of)
+def test_every_answer_is_described_and_none_is_a_5xx(served: str, operation: Any, mode: GenerationMode) -> None:
+    assert_described(operation, mode, served, {"id": ["4104000", "4104002"], "number": ["1"], "author": ["7"]})
 
 
 def test_the_documentation_explains_every_problem() -> None:

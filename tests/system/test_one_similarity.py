@@ -14,7 +14,7 @@ import pytest
 from neardup.config import load
 from neardup.core.verify.tiers import list_kinds
 from neardup.ledger import cases, connect
-from neardup.moderation.desk.api import case_object
+from neardup.moderation.desk.api_answers import read_case
 from neardup.records import format_percent
 from pyarrow import parquet  # type: ignore[import-untyped]
 
@@ -142,8 +142,9 @@ def of_desk(neardup: Neardup) -> dict[str, float]:
     with closing(connect(neardup.folder / "neardup.db")) as db:
         cases.refresh(db)
         ids = [case_id for (case_id,) in db.execute("SELECT case_id FROM cases")]
-        pairs = [pair for case_id in ids for pair in (case_object(db, case_id) or {})["evidence"]]
-    return {pair["kind"]: pair["similarity"] for pair in pairs if pair["matched_id"] == f"{pair['kind']}-source"}
+        found = [case for case_id in ids if (case := read_case(db, case_id))]
+    pairs = [pair for case in found for pair in case.evidence]
+    return {pair.kind: pair.similarity for pair in pairs if pair.matched_id == f"{pair.kind}-source"}
 
 
 async def test_a_pair_of_each_kind_has_one_similarity_at_every_door(flagged: Neardup, tmp_path: Path) -> None:

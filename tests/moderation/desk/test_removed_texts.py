@@ -7,7 +7,7 @@ from pathlib import Path
 from neardup.core.fingerprint.version import version
 from neardup.ledger import cases, connect, now_ms, removed_texts, runs, stories
 from neardup.ledger.removed_texts import Returned
-from neardup.moderation.desk.api import case_object
+from neardup.moderation.desk.api_answers import read_case
 from neardup.records import Verdict
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
@@ -36,8 +36,8 @@ async def test_the_new_account_is_shown_beside_the_earlier_one(tmp_path: Path) -
         [number] = db.execute("SELECT number FROM stories WHERE id = 2001").fetchone()
         removed_texts.record_checked(db, [Returned(number, 1001, "exact", 1.0)], number)
         cases.refresh(db)
-        found = case_object(db, cases.find_case(db, 2001) or 0)
-        assert found is not None and [match["removed_author"] for match in found["removed_texts"]] == [HOSTILE]
+        found = read_case(db, cases.find_case(db, 2001) or 0)
+        assert found is not None and [match.removed_author for match in found.removed_texts] == [HOSTILE]
     async with named_client(tmp_path) as client:
         for path, shown in (
             ("/", "matches a removed text"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from neardup.core.verify.tiers import COPIED_WORDS, PASSAGE
 from neardup.ledger import candidates, connect, flags, serials, verification
-from neardup.moderation.desk.api import case_object
+from neardup.moderation.desk.api_answers import read_case
 from neardup.moderation.evidence.terminal import render_report
 from neardup.moderation.export.tables import export_row
 from neardup.pages.reader_pool import ReaderPool
@@ -47,9 +47,9 @@ async def test_case_names_the_chapters_and_the_plot_leads_to_each_pair(tmp_path:
     for a, b in PAIRS:
         assert f'<a href="/pair/{a}/{b}"><rect class="part s1" x="{a - 1}" y="{a - 1}"' in svg
     with closing(connect(tmp_path / "neardup.db")) as db:
-        found = case_object(db, 11)
+        found = read_case(db, 11)
     assert found is not None
-    assert found["serials"] == [
+    assert [serial.model_dump(mode="json") for serial in found.serials] == [
         {
             "source_author_id": "asha",
             "source_serial": "asha",

@@ -24,7 +24,8 @@
     /decisions                      one's last decisions, each with its undo
     /undo/DECISION                  POST: undo a verdict
     /login /logout /name            the access token and the moderator's name
-    /api/                           cases and verdicts as JSON, for programs; see neardup.moderation.desk.api
+    /api/                           cases and verdicts as JSON, for programs; see neardup.moderation.desk.api, and
+                                    /api/openapi.json
     /healthz /metrics               for a container's engine and Prometheus; see neardup.moderation.desk.health
     /static/                        style sheets, the script of the keyboard shortcuts
 

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from neardup.http.server import listening
 from neardup.moderation.desk import (
-    api,
+    api_document,
     authors,
     cases,
     complaints,
@@ -92,8 +92,7 @@ ROUTES = (
     web.static("/static", STATIC),
     web.get("/healthz", health.healthz),
     web.get("/metrics", health.metrics),
-    *api.ROUTES,
-    *api.MEANING_ROUTES,
+    *api_document.ROUTES,
 )
 
 
