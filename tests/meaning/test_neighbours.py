@@ -90,7 +90,9 @@ def test_a_story_is_searched_for_once_and_again_after_a_fit_that_reaches_its_mar
     assert len(neighbours.read_unsearched(db, 1_000)) == STORIES
     assert neighbours.read_distributions(db) == UNFITTED
     widest: list[dict[Kind, float]] = [{TRANSLATED: 0.2, RETOLD: 0.1}, {}, {TRANSLATED: 0.1}, {RETOLD: 0.3}]
-    neighbours.settle(db, [Searched(1 + n, {HINDI: 0.3} if n == 0 else {}, some) for n, some in enumerate(widest)])
+    neighbours.put_searched(
+        db, [Searched(1 + n, {HINDI: 0.3} if n == 0 else {}, some) for n, some in enumerate(widest)]
+    )
     assert not {1, 2, 3, 4} & set(neighbours.read_unsearched(db, 1_000))
     assert neighbours.read_backgrounds(db, [1, 2, 5]) == {1: {HINDI: 0.3}, 2: {}}
     assert neighbours.read_widest_margins(db, TRANSLATED) == [0.2, 0.1]

@@ -27,7 +27,7 @@ class Job:
     async def prepare(self) -> None:
         """Prepare nothing."""
 
-    async def facts(self) -> dict[str, object]:
+    async def collect_facts(self) -> dict[str, object]:
         return {"stories": 3}
 
     async def work(self, _: int, /) -> bool:

@@ -122,7 +122,7 @@ def _show_outcomes(done: "Scan", left_out: Counter[str], strip: Sequence[str]) -
 
     counts = done.summary.counts
     click.echo(f"{counts.fingerprinted:,} of {counts.listed:,} documents were compared", err=True)
-    if counts.unread():
+    if counts.count_unread():
         click.echo(f"not compared: {describe_unread(counts)}", err=True)
     if len(done.guessed) > 1 or done.unsure:
         click.echo(describe_languages(done.guessed, done.unsure), err=True)

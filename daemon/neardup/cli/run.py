@@ -254,7 +254,7 @@ def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, webhoo
 def _read_dead_events(config: "Config", keys: tuple[str, ...], reason: str | None) -> list[dict[str, Any]]:
     """The dead events of webhooks with these keys, all without any, each with its line.  Raises Misuse."""
     from neardup.ledger import read, translate_errors, webhook_events
-    from neardup.moderation.webhook import line_of
+    from neardup.moderation.webhook import format_event
 
     if reason is not None:
         raise Misuse("--webhooks and --reason exclude each other")
@@ -262,7 +262,7 @@ def _read_dead_events(config: "Config", keys: tuple[str, ...], reason: str | Non
         found = webhook_events.list_dead(db, keys)
     if unknown := set(keys).difference(event["key"] for event in found):
         raise Misuse(f"no dead event {min(unknown)}")
-    return [{**event, "text": line_of(event["event"])} for event in found]
+    return [{**event, "text": format_event(event["event"])} for event in found]
 
 
 def _list_dead_events(

@@ -54,8 +54,8 @@ class StoryColumns:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, some: slice) -> Self:
-        return type(self)(*(column[some] for column in self.columns))
+    def __getitem__(self, rows: slice) -> Self:
+        return type(self)(*(column[rows] for column in self.columns))
 
     def take(self, places: Sequence[int]) -> Self:
         """The stories at these places."""
@@ -112,8 +112,8 @@ class FingerprintedStories:
     def __len__(self) -> int:
         return len(self.stories)
 
-    def __getitem__(self, some: slice) -> Self:
-        return type(self)(self.stories[some], self.pages[some], self.page_titles[some])
+    def __getitem__(self, rows: slice) -> Self:
+        return type(self)(self.stories[rows], self.pages[rows], self.page_titles[rows])
 
     def take(self, places: Sequence[int]) -> Self:
         """The stories at these places."""
@@ -157,8 +157,8 @@ class Outcomes:
     def __len__(self) -> int:
         return len(self.made) + len(self.others)
 
-    def __getitem__(self, some: slice) -> Self:
-        start, stop, _ = some.indices(len(self))
+    def __getitem__(self, rows: slice) -> Self:
+        start, stop, _ = rows.indices(len(self))
         n = len(self.made)
         return type(self)(self.made[min(start, n) : min(stop, n)], self.others[max(start - n, 0) : max(stop - n, 0)])
 

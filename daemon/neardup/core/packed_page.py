@@ -113,8 +113,8 @@ class PackedPages:
             for size, column in zip(sizes, (titles, openings, etags), strict=True):
                 column.append(rest[at : (at := at + size)].decode("utf-8", "surrogatepass") if size else None)
         marks: list[Marks] = [()] * len(headers)
-        for n, some in records.marks.items():
-            marks[n] = some
+        for n, marks_of_page in records.marks.items():
+            marks[n] = marks_of_page
         return cls(headers, passages, titles, openings, etags, marks)
 
     @classmethod
@@ -137,8 +137,8 @@ class PackedPages:
     def __len__(self) -> int:
         return len(self.headers)
 
-    def __getitem__(self, some: slice) -> Self:
-        return type(self)(self.headers[some], *(column[some] for column in self.lists))
+    def __getitem__(self, rows: slice) -> Self:
+        return type(self)(self.headers[rows], *(column[rows] for column in self.lists))
 
     def take(self, places: Sequence[int]) -> Self:
         """The pages at these places."""

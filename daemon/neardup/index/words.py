@@ -24,7 +24,7 @@ CREATE VIRTUAL TABLE stories USING fts5(words, content = '', detail = none, colu
 CREATE TABLE position (ledger_id TEXT NOT NULL, number INTEGER NOT NULL, retitled INTEGER NOT NULL);
 """
 BUSY_SECONDS = 5
-BESIDE = ("", "-wal", "-shm", "-journal")
+SUFFIXES = ("", "-wal", "-shm", "-journal")  # of the files of a database
 
 
 class Position(NamedTuple):
@@ -70,11 +70,11 @@ class WordIndex:
 
     def find_numbers(self, words: Sequence[bytes], below: int, limit: int) -> list[int]:
         """The highest story numbers below one that had all of these normalised words, descending."""
-        every = " ".join(f'"{word.decode()}"' for word in words)
+        query = " ".join(f'"{word.decode()}"' for word in words)
         with self._in_use() as db:
             rows = db.execute(
                 "SELECT rowid FROM stories WHERE stories MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?",
-                (every, below, limit),
+                (query, below, limit),
             )
             return [row[0] for row in rows]
 
@@ -127,7 +127,7 @@ class WordIndex:
         self._db = self._open()
 
     def _remove(self) -> None:
-        for suffix in BESIDE:
+        for suffix in SUFFIXES:
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
 

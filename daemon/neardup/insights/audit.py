@@ -137,8 +137,8 @@ async def audit(app: App, sample: int, since: int) -> Audited:
 async def _read_passages(app: App, texts: Texts, ids: Sequence[int]) -> dict[int, PassageHashes]:
     """The passage hashes of the stories whose pages still have the text on record, by their ids."""
     hashes: dict[int, PassageHashes] = {}
-    for some in _cut_batches(ids):
-        sides = (await _read_sides(app, some)).values()
+    for batch in _cut_batches(ids):
+        sides = (await _read_sides(app, batch)).values()
         read = await texts.read(sides)
         for side in sides:
             if isinstance(text := read[side.text_hash], Text):
@@ -159,9 +159,9 @@ async def _verify(app: App, texts: Texts, found: Mapping[int, WideMatches]) -> t
     """Verify what was nominated: which pairs should be flagged, which of these are not, and how many were verified."""
     trials, misses, verified = list[Trial](), list[Miss](), 0
     common = CommonHashes(app.reader)
-    for some in _cut_batches(list(found)):
-        sides = await _read_sides(app, [*some, *{match for story_id in some for match in found[story_id].ids()}])
-        pairs = [(story_id, pair) for story_id in some for pair in _list_pairs(story_id, sides, found[story_id])]
+    for batch in _cut_batches(list(found)):
+        sides = await _read_sides(app, [*batch, *{match for story_id in batch for match in found[story_id].ids()}])
+        pairs = [(story_id, pair) for story_id in batch for pair in _list_pairs(story_id, sides, found[story_id])]
         assessed = await _assess(app, texts, pairs, common)
         verified += len(assessed)
         state = await app.reader.do(self_checks.find_on_record, [_get_ids(pair) for _, pair, _ in assessed])

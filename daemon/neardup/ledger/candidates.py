@@ -62,8 +62,8 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
         return nominated.left_out
     on_record = _read_statuses(db, nominated.story_id, ids)
     left_out = sum(
-        _nominate(db, nominated.story_id, some, nominated.most, on_record, by_passages=by_passages)
-        for some, by_passages in ((nominated.ids, False), (nominated.by_passages, True))
+        _nominate(db, nominated.story_id, matches, nominated.most, on_record, by_passages=by_passages)
+        for matches, by_passages in ((nominated.ids, False), (nominated.by_passages, True))
     )
     return nominated.left_out + left_out
 
@@ -71,7 +71,7 @@ def nominate(db: sqlite3.Connection, nominated: Matches) -> int:
 def _leave_out_works(nominated: Matches) -> Matches:
     """The matches of a work: works of the reference are not compared with each other."""
     ids, by_passages = (
-        [match for match in some if not is_work(match)] for some in (nominated.ids, nominated.by_passages)
+        [match for match in matches if not is_work(match)] for matches in (nominated.ids, nominated.by_passages)
     )
     return nominated._replace(ids=ids, by_passages=by_passages, left_out=0)
 
@@ -118,7 +118,7 @@ def offer(db: sqlite3.Connection, story_id: int, matches: Iterable[int], most: i
 
 def _note_crowd(db: sqlite3.Connection, nominated: Matches) -> None:
     """Record how many matches a story has, if they are many."""
-    own = (sum(match < nominated.story_id for match in some) for some in (nominated.ids, nominated.by_passages))
+    own = (sum(match < nominated.story_id for match in matches) for matches in (nominated.ids, nominated.by_passages))
     if (size := max(own) + nominated.left_out) > _limit_uncounted(nominated.most):
         db.execute(
             "INSERT INTO crowded_stories (number, matches, is_cut) SELECT number, ?2, ?3 FROM stories WHERE id = ?1"
@@ -202,11 +202,6 @@ def list_due_for_selection(db: sqlite3.Connection, after: int, limit: int) -> li
 def count_due_for_selection(db: sqlite3.Connection) -> int:
     """The number of stories whose matches are to be selected again."""
     return int(db.execute("SELECT count(*) FROM crowded_stories WHERE due > 0").fetchone()[0])
-
-
-def count_cut(db: sqlite3.Connection) -> int:
-    """The number of stories of which matches were left out."""
-    return int(db.execute("SELECT count(*) FROM crowded_stories WHERE is_cut").fetchone()[0])
 
 
 def select_again(db: sqlite3.Connection, stories: Sequence[CrowdedStory], matches: Sequence[Matches]) -> None:

@@ -57,7 +57,7 @@ def append(db: sqlite3.Connection, ids: Sequence[int], digests: Sequence[bytes |
     """Append the texts that these stories did not have before, within the caller's transaction; None is left out."""
     seen = set(db.execute(f"SELECT story_id, hash FROM first_seen WHERE story_id {AMONG}", (dump_list(ids),)))
     new = [row for row in zip(ids, digests, strict=True) if row[1] is not None and row not in seen]
-    before = size(db)
+    before = count_entries(db)
     db.executemany(
         "INSERT INTO first_seen VALUES (?, ?, ?, ?)",
         ((before + n, story_id, now, digest) for n, (story_id, digest) in enumerate(new)),
@@ -86,21 +86,21 @@ def list_entries(db: sqlite3.Connection, story_id: int) -> list[Entry]:
     return sorted(Entry(*row) for row in rows)
 
 
-def size(db: sqlite3.Connection) -> int:
+def count_entries(db: sqlite3.Connection) -> int:
     """The number of entries."""
     return int(db.execute("SELECT coalesce(max(position) + 1, 0) FROM first_seen").fetchone()[0])
 
 
 def compute_head(db: sqlite3.Connection, entries: int | None = None) -> TreeHead:
     """The head of the tree of the first entries, or of all."""
-    end = size(db) if entries is None else entries
+    end = count_entries(db) if entries is None else entries
     return TreeHead(end, make_subtree_hash(db)(0, end) if end else EMPTY_ROOT)
 
 
 def make_subtree_hash(db: sqlite3.Connection) -> SubtreeHash:
     """The hash of a subtree of the tree of this ledger."""
 
-    def of_entries(start: int, end: int) -> bytes:
+    def hash_subtree(start: int, end: int) -> bytes:
         if start % BLOCK or end - start < BLOCK:
             return _hash_rows(db, start, end)
         blocks = db.execute(
@@ -110,7 +110,7 @@ def make_subtree_hash(db: sqlite3.Connection) -> SubtreeHash:
         rest = [_hash_rows(db, end - end % BLOCK, end)] if end % BLOCK else []
         return compute_root([*(block for (block,) in blocks), *rest])
 
-    return of_entries
+    return hash_subtree
 
 
 def _hash_rows(db: sqlite3.Connection, start: int, end: int) -> bytes:
@@ -157,7 +157,7 @@ def compare_with_heads(db: sqlite3.Connection, heads: Sequence[TreeHead]) -> His
 
     Of those that it covers only the largest is compared, since a tree has the trees of all its beginnings.
     """
-    present = size(db)
+    present = count_entries(db)
     covered = max((recorded for recorded in heads if recorded.size <= present), default=None)
     if covered is not None and compute_head(db, covered.size) != covered:
         return History.REWRITTEN

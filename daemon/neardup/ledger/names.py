@@ -43,9 +43,9 @@ def show_ids(
 ) -> Iterator[dict[str, Any]]:
     """Rows with the ids in these columns as they are shown; an id may be None."""
     source = iter(rows)
-    while some := list(islice(source, ROWS_AT_A_TIME)):
-        ids = {row[column] for row in some for column in columns}
+    while batch := list(islice(source, ROWS_AT_A_TIME)):
+        ids = {row[column] for row in batch for column in columns}
         shown: dict[int | None, ShownId | None] = {None: None}
         shown.update(read_shown_ids(db, ids - {None}).items())
-        for row in some:
+        for row in batch:
             yield {**row, **{column: shown[row[column]] for column in columns}}

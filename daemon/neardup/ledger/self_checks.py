@@ -154,9 +154,9 @@ def draw_stories(db: sqlite3.Connection, wanted: int, words: range) -> dict[Lang
         for story_id, language, length, path in rows:
             if story_id >= 0 and length in words and len(found[language]) < wanted:
                 found[language][story_id] = Story(story_id, name_of[language], path)
-        if all(len(some) >= min(wanted, sizes[number]) for number, some in found.items()):
+        if all(len(drawn_of) >= min(wanted, sizes[number]) for number, drawn_of in found.items()):
             break
-    return {name_of[number]: list(some.values()) for number, some in found.items()}
+    return {name_of[number]: list(drawn_of.values()) for number, drawn_of in found.items()}
 
 
 def _select_all(db: sqlite3.Connection) -> Rows:

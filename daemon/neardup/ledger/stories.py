@@ -173,10 +173,10 @@ def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
         map(pack_id, listed.series_ids),
         strict=True,
     )
-    while some := list(islice(rows, ROWS_A_STATEMENT)):
-        places = ", ".join([f"({', '.join('?' * len(some[0]))})"] * len(some))
+    while batch := list(islice(rows, ROWS_A_STATEMENT)):
+        places = ", ".join([f"({', '.join('?' * len(batch[0]))})"] * len(batch))
         # REPLACE: an edited story has another number
-        db.execute(f"INSERT OR REPLACE INTO stories VALUES {places}", list(chain.from_iterable(some)))
+        db.execute(f"INSERT OR REPLACE INTO stories VALUES {places}", list(chain.from_iterable(batch)))
     works.put(db, zip(ids, listed.catalogues, listed.licences, strict=True))
 
 

@@ -72,7 +72,7 @@ def put_verified(
     new: Counter[tuple[Language, Kind]] = Counter()
     now = now_ms()
     for candidate, assessment in assessed:
-        if (by_passages := candidates.take(db, candidate)) is None:
+        if (by_passages := candidates.take(db, candidate)) is None:  # it is not pending, or a story has another text
             continue
         kind = None if assessment is None else assessment.kind or _find_kind_by_serials(db, candidate)
         if assessment is not None and kind is not None:
@@ -86,7 +86,7 @@ def put_verified(
             put_near_misses(db, [(candidate, assessment.signals, by_passages)], now)
         else:
             _keep_place(db, candidate, now, by_passages=by_passages)
-    return +new
+    return +new  # without zeros
 
 
 def _find_kind_by_serials(db: sqlite3.Connection, near_miss: Candidate) -> Kind | None:
@@ -222,7 +222,10 @@ def put_near_misses(db: sqlite3.Connection, rows: Iterable[tuple[Candidate, Sign
 
 
 def _keep_place(db: sqlite3.Connection, candidate: Candidate, now: int, *, by_passages: bool) -> None:
-    """Keep a pair with too little in common as a match of the story with the higher id, if it has too many."""
+    """Keep a pair with too little in common to be a near miss, if the story of the higher id has matches left out.
+
+    The pair is one of that story's matches all the same: another one would otherwise take its place.
+    """
     db.execute(
         "INSERT INTO candidates (a, b, verified_at, by_passages) SELECT ?1, ?2, ?3, ?4 FROM stories"
         " JOIN crowded_stories USING (number) WHERE id = ?2 AND is_cut",

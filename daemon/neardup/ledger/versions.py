@@ -134,8 +134,8 @@ def mask_live_numbers(db: sqlite3.Connection) -> npt.NDArray[np.bool_]:
     """(last number + 1,) whether each number is that of a story; the numbers of former versions are not."""
     live = np.zeros(read_last_seq(db) + 1, bool)
     rows = db.execute("SELECT number FROM stories")  # SQLite reads them from the small index of ids
-    while some := rows.fetchmany(ROWS_AT_A_TIME):
-        live[np.array(some, np.int64).ravel()] = True
+    while numbers := rows.fetchmany(ROWS_AT_A_TIME):
+        live[np.array(numbers, np.int64).ravel()] = True
     return live
 
 

@@ -57,8 +57,8 @@ def nominate(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[int]]
     story_ids, codes = zip(*rows, strict=True)
     found = find_nearest(db, _unpack_codes(codes))
     return {
-        story_id: [other for other in some if other != story_id]
-        for story_id, some in zip(story_ids, found, strict=True)
+        story_id: [other for other in nearest if other != story_id]
+        for story_id, nearest in zip(story_ids, found, strict=True)
     }
 
 
@@ -69,7 +69,7 @@ def find_nearest(db: sqlite3.Connection, queries: Codes) -> list[list[int]]:
     """
     cores = len(os.sched_getaffinity(0))
     parts = np.array_split(queries, cores)
-    scans = defaultdict[Language, list[Nearest]](lambda: [Nearest(some, NOMINATED + 1) for some in parts])
+    scans = defaultdict[Language, list[Nearest]](lambda: [Nearest(part, NOMINATED + 1) for part in parts])
     scanned = defaultdict[Language, list[Places]](list)
     scanning = list[Future[None]]()
     with ThreadPoolExecutor(cores) as pool:
@@ -81,9 +81,9 @@ def find_nearest(db: sqlite3.Connection, queries: Codes) -> list[list[int]]:
                 scanned[language].append(ids[chosen])
         _finish(scanning)
     found: list[list[int]] = [[] for _ in queries]
-    for language, some in scans.items():
+    for language, nearest in scans.items():
         id_of = np.concatenate(scanned[language])
-        for of_query, places in zip(found, np.concatenate([part.places for part in some]), strict=True):
+        for of_query, places in zip(found, np.concatenate([part.places for part in nearest]), strict=True):
             of_query.extend(id_of[places[places >= 0]].tolist())
     return found
 
@@ -134,8 +134,8 @@ def read_centred(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Centre
     for language, story_id, *stored in rows:
         by_language[language].append((story_id, check_chunks(story_id, *stored)))
     found = dict[int, CentredStory]()
-    for language, some in by_language.items():
-        stories, stored = zip(*some, strict=True)
+    for language, stored_stories in by_language.items():
+        stories, stored = zip(*stored_stories, strict=True)
         vectors = by.apply(restore(np.frombuffer(b"".join(stored), np.int8).reshape(-1, size)), language)
         ends = np.cumsum([len(chunks) // size for chunks in stored])
         parts = np.split(vectors, ends[:-1])
@@ -182,8 +182,8 @@ def compare(story: CentredStory, others: Mapping[int, CentredStory]) -> Compared
     for other in sorted(similarities, key=similarities.__getitem__, reverse=True):
         by_language[others[other].language][other] = similarities[other]
     backgrounds = {
-        language: measure_background([some[other] for other in _choose_nearest(list(some), others)])
-        for language, some in by_language.items()
+        language: measure_background([similarity_of[other] for other in _choose_nearest(list(similarity_of), others)])
+        for language, similarity_of in by_language.items()
     }
     return Compared(story.language, dict(by_language), backgrounds)
 
@@ -193,25 +193,25 @@ def _compute_similarities(story: Vectors, others: Mapping[int, CentredStory]) ->
     for other, held in others.items():
         by_length[len(held.chunks)].append(other)
     found = dict[int, float]()
-    for some in by_length.values():
-        alike = margins.align_with_others(story, np.stack([others[other].chunks for other in some]))
-        found.update(zip(some, alike.tolist(), strict=True))
+    for ids in by_length.values():
+        alike = margins.align_with_others(story, np.stack([others[other].chunks for other in ids]))
+        found.update(zip(ids, alike.tolist(), strict=True))
     return found
 
 
-def _choose_nearest(some: Sequence[int], others: Mapping[int, CentredStory]) -> list[int]:
+def _choose_nearest(ids: Sequence[int], others: Mapping[int, CentredStory]) -> list[int]:
     """The stories that the background is made of: the first few without copies, or all if there are fewer."""
-    first = _drop_copies(some[: 1 + NEIGHBOURS], others)
-    return first if len(first) > NEIGHBOURS else _drop_copies(some, others)
+    first = _drop_copies(ids[: 1 + NEIGHBOURS], others)
+    return first if len(first) > NEIGHBOURS else _drop_copies(ids, others)
 
 
-def _drop_copies(some: Sequence[int], others: Mapping[int, CentredStory]) -> list[int]:
+def _drop_copies(ids: Sequence[int], others: Mapping[int, CentredStory]) -> list[int]:
     """Of several stories with the same text, as reposts have, the first: they are one neighbour."""
-    chunks = [others[other].chunks for other in some]
+    chunks = [others[other].chunks for other in ids]
     firsts = np.cumsum([0, *map(len, chunks[:-1])])
     whole = scale_to_unit(np.add.reduceat(np.concatenate(chunks), firsts))
     copies = np.triu(whole @ whole.T >= SAME_TEXT, 1).sum(axis=0).tolist()
-    return [other for other, earlier in zip(some, copies, strict=True) if not earlier]
+    return [other for other, earlier in zip(ids, copies, strict=True) if not earlier]
 
 
 def read_backgrounds(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, dict[Language, float]]:
@@ -222,7 +222,7 @@ def read_backgrounds(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, 
     return {story_id: json.loads(of_story) for story_id, of_story in rows}
 
 
-def settle(db: sqlite3.Connection, searched: Iterable[Searched]) -> None:
+def put_searched(db: sqlite3.Connection, searched: Iterable[Searched]) -> None:
     """Record that stories were searched for, in one transaction."""
     with transaction(db):
         db.executemany(

@@ -118,11 +118,11 @@ async def _embed_batch(parts: Parts, readers: ReaderPool, ids: Sequence[int], su
                 settled.add(version.story.id)
             case ReadFailed(reason=reason):
                 unreadable[reason] += 1
-    texts = [text for some in of_story.values() for text in some]
+    texts = [text for texts_of_story in of_story.values() for text in texts_of_story]
     found, made = iter(await parts.embedder.embed(texts) if texts else ()), list[Embedded]()
     for version in wanted:
-        if (some := of_story.get(version.story.id)) is not None:
-            of_chunks: Vectors = np.stack([next(found) for _ in some])
+        if (texts_of_story := of_story.get(version.story.id)) is not None:
+            of_chunks: Vectors = np.stack([next(found) for _ in texts_of_story])
             made.append(Embedded(version.story.id, version.story.language, version.text_hash, of_chunks))
     core_seconds = time.process_time() - started
     await parts.vectors.do(_commit, made, sorted(settled), core_seconds, len(texts))

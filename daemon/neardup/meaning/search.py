@@ -54,7 +54,7 @@ async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asynci
             put = partial(meaning_flags.put, same_author=config.detection.same_author == "keep")
             for kind, new in (await ledger.do(put, flags, parts.embedder.model)).items():
                 summary.found[kind] += new
-            await parts.vectors.do(neighbours.settle, searched)
+            await parts.vectors.do(neighbours.put_searched, searched)
             summary.searched += len(ids)
     return summary
 
@@ -71,11 +71,11 @@ async def _find_margins(
     flagged = await ledger.do(meaning_flags.find_flagged_by_words, nominated)
     found, searched = Margins(), list[Searched]()
     for at in range(0, len(ids), STORIES_AT_ONCE):
-        some = {story: compared[story] for story in ids[at : at + STORIES_AT_ONCE]}
-        others = {other for story in some for other in nominated[story]}
+        part = {story: compared[story] for story in ids[at : at + STORIES_AT_ONCE]}
+        others = {other for story in part for other in nominated[story]}
         known = await parts.vectors.do(neighbours.read_backgrounds, others - compared.keys())
         known |= {other: compared[other].backgrounds for other in others & compared.keys()}
-        more, done = await asyncio.to_thread(_measure_margins, some, flagged, known, least)
+        more, done = await asyncio.to_thread(_measure_margins, part, flagged, known, least)
         found |= more
         searched += done
     return found, searched
@@ -90,9 +90,9 @@ def _measure_margins(
     found, searched = Margins(), list[Searched]()
     for story, (language, similarities, backgrounds) in compared.items():
         widest = dict[Kind, float]()
-        for other_language, some in similarities.items():
+        for other_language, similarity_of in similarities.items():
             kind, own = margins.choose_kind(language, other_language), backgrounds[other_language]
-            for other, similarity in some.items():
+            for other, similarity in similarity_of.items():
                 pair = min(story, other), max(story, other)
                 if pair[1] < 0 or pair in flagged:  # works of the reference are not compared with each other
                     continue
@@ -110,8 +110,8 @@ async def _leave_out_copies(
     """The pairs that are no copies by their words, also not where a limit kept them from being nominated."""
     kept = list[tuple[int, int]]()
     for at in range(0, len(pairs), PAIRS_AT_ONCE):
-        some = await ledger.do(candidates.read_candidates, pairs[at : at + PAIRS_AT_ONCE])
-        compared, _ = await texts.read_pairs(some)
+        part = await ledger.do(candidates.read_candidates, pairs[at : at + PAIRS_AT_ONCE])
+        compared, _ = await texts.read_pairs(part)
         kept += await asyncio.to_thread(_find_not_copied, compared, detection)
     return kept
 

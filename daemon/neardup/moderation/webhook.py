@@ -109,7 +109,7 @@ async def post_due_events(do: Do, config: Config, clock: Callable[[], int] = now
         if claimed.topic not in topics:  # of another configuration
             return
         key, url = topics[claimed.topic]
-        body = {"text": line_of(claimed.event), **claimed.event}
+        body = {"text": format_event(claimed.event), **claimed.event}
         try:
             await _post(key, url, claimed.name, body, config.webhook.revealed)
         except NeardupError as error:
@@ -141,7 +141,7 @@ async def post_dead_events(do: Do, config: Config, keys: Collection[str]) -> Pos
     return PostedEvents(len(revived) - waiting, waiting)
 
 
-def line_of(event: Mapping[str, Any]) -> str:
+def format_event(event: Mapping[str, Any]) -> str:
     """An event in one line, which chat services display."""
     return LINES[event["event"]](event)
 
@@ -182,7 +182,7 @@ def format_hiding(event: Mapping[str, Any]) -> str:
     return f"neardup: {event['by']} asks to {event['event']} {stories}{' again' if event['event'] == 'show' else ''}"
 
 
-def permission_line(event: Mapping[str, Any]) -> str:
+def format_permission_end(event: Mapping[str, Any]) -> str:
     """`neardup: permission 3 of author 7 has ended; 2 stories are open again`."""
     by = f"author {event['granted_by']}" if event["catalogue"] is None else f"catalogue {event['catalogue']}"
     number = len(event["stories"])
@@ -197,7 +197,7 @@ LINES = {
     "show": format_hiding,
     "flags": format_flags,
     "complaint": format_complaint,
-    "permission_ended": permission_line,
+    "permission_ended": format_permission_end,
 }
 
 

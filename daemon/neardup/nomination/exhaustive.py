@@ -87,7 +87,7 @@ async def match_passages(
 ) -> None:
     """Find the stories that share passage hashes with some stories, given by their ids."""
     wanted = find_distinct(np.concatenate([np.empty(0, np.uint32), *hashes.values()]))
-    keys = [some async for some in _read_postings(ledger, passages, wanted)]
+    keys = [part async for part in _read_postings(ledger, passages, wanted)]
     postings = find_distinct(
         np.concatenate([np.empty(0, np.uint64), *keys])
     )  # a story may be in a segment and still in the ledger
@@ -117,8 +117,8 @@ async def _read_postings(ledger: Ledger, passages: PassageIndex, wanted: Passage
         number = rows[-1][0]
         yield _make_keys(rows, wanted)
     segments = scan_segments(passages, wanted)
-    while (some := await asyncio.to_thread(next, segments, None)) is not None:
-        yield some
+    while (keys := await asyncio.to_thread(next, segments, None)) is not None:
+        yield keys
 
 
 def _make_keys(rows: Sequence[tuple[int, bytes]], wanted: PassageHashes) -> Keys:

@@ -105,7 +105,9 @@ class PassageNomination:
             COMMON_PASSAGES.labels(probes[n].language).inc(number)
         apart, apart_others = probes, others
         if len(common.hashes):
-            apart, apart_others = ([story.apart_from(common.hashes) for story in some] for some in (probes, others))
+            apart, apart_others = (
+                [story.apart_from(common.hashes) for story in stories] for stories in (probes, others)
+            )
         found = list(found)
         # a lookup went by the number of holders in the index, which counts former versions and lacks the latest stories
         wrong = find_distinct(owners[is_common != (np.concatenate(counted) > most)]).tolist()

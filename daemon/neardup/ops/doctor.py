@@ -138,7 +138,7 @@ async def _check_proofs(config: Config) -> str:
     """Whether the log of what was seen first is what the runs recorded of it."""
     heads = first_seen.read_heads(config.ledger.path)
     with closing(connect(config.ledger.path)) as db:
-        history, entries = first_seen.compare_with_heads(db, heads), first_seen.size(db)
+        history, entries = first_seen.compare_with_heads(db, heads), first_seen.count_entries(db)
     if history is History.REWRITTEN:
         raise Fatal(
             f"the log of {entries:,} texts was rewritten: {files.name_heads_file(config.ledger.path)} has another root"

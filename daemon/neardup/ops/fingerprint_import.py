@@ -81,9 +81,9 @@ class ImportSummary(Summary):
     parts: dict[str, Seconds] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, object]:
-        return {**self.record(), "warnings": self.warnings}
+        return {**self.as_record(), "warnings": self.warnings}
 
-    def record(self) -> dict[str, object]:
+    def as_record(self) -> dict[str, object]:
         names = ("stories", "known", "changed", "forgotten", "flags", "candidates", "sweep_owed")
         parts = {part: {"seconds": round(n.wall, 3), "cpu": round(n.cpu, 3)} for part, n in self.parts.items()}
         seconds = {"seconds": round(self.seconds, 3), "parts": parts}
@@ -227,7 +227,7 @@ class Import:
         await self._passages.start()
         await self._passages.settle(self._stop)
 
-    async def facts(self) -> dict[str, object]:
+    async def collect_facts(self) -> dict[str, object]:
         """The number of stories in the files."""
         return {"stories": self._rows}
 

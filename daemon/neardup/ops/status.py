@@ -146,15 +146,15 @@ class RecallStatus:
 
 def _read_self_checks(db: sqlite3.Connection) -> list[RecallStatus]:
     """The last measurement of each self-check that ever measured."""
-    measured = ((measure, self_checks.read_latest_recalls(db, measure)) for measure in Measure)
-    return [
-        RecallStatus(measure, format_time(latest[0]), list(map(_recall_of, latest[1])))
-        for measure, latest in measured
-        if latest is not None
-    ]
+    found = []
+    for measure in Measure:
+        if (latest := self_checks.read_latest_recalls(db, measure)) is not None:
+            measured_at, recalls = latest
+            found.append(RecallStatus(measure, format_time(measured_at), list(map(_make_recall, recalls))))
+    return found
 
 
-def _recall_of(compared: Compared) -> RecallOf:
+def _make_recall(compared: Compared) -> RecallOf:
     recall = compared.recall
     return RecallOf(recall.language, recall.subject, recall.found, recall.total, compared.is_lower)
 

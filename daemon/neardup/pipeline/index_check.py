@@ -146,7 +146,7 @@ async def find_matches(
 
 def is_widespread(sample: Sequence[Change], incomplete: Sequence[Change]) -> bool:
     """Whether more than REBUILD_SHARE of the sampled stories of any language are incomplete."""
-    sampled, lost = (Counter(story.new.language for story in some if story.new) for some in (sample, incomplete))
+    sampled, lost = (Counter(story.new.language for story in stories if story.new) for stories in (sample, incomplete))
     return any(n > REBUILD_SHARE * sampled[language] for language, n in lost.items())
 
 

@@ -115,21 +115,21 @@ class PassageSweep:
         left = await self._ledger.do(passages.count_left)
         rows = list(zip(*(column.tolist() for column in common), strict=True))
         for start in range(0, len(rows), ROWS_PER_COMMIT):
-            some, holders = rows[start : start + ROWS_PER_COMMIT], set[int]()
+            part, holders = rows[start : start + ROWS_PER_COMMIT], set[int]()
             hashes = find_distinct(common.hashes[start : start + ROWS_PER_COMMIT])
             recorded = await self._ledger.do(passages.map_common_languages, hashes) if flagged else hashes.tolist()
             unknown = np.setdiff1d(hashes, np.array(list(recorded), np.uint32))
             for held in (await read_holders(self._passages, self._ledger, unknown)).values():
                 holders.update(held)
-            await self._ledger.do(_put_common, some, left, holders)
+            await self._ledger.do(_put_common, part, left, holders)
 
     async def _drop_others(self, common: PassageHashes) -> None:
         """Record that all but these hashes, which ascend, are not common."""
         gone = np.setdiff1d(await self._ledger.do(passages.read_all_common), common)
         for start in range(0, len(gone), COUNTED_AT_ONCE):
-            some = gone[start : start + COUNTED_AT_ONCE]
-            held = await read_holders(self._passages, self._ledger, some)
-            holders_of: dict[int, Holders] = {hash_: held.get(hash_, {}) for hash_ in some.tolist()}
+            part = gone[start : start + COUNTED_AT_ONCE]
+            held = await read_holders(self._passages, self._ledger, part)
+            holders_of: dict[int, Holders] = {hash_: held.get(hash_, {}) for hash_ in part.tolist()}
             await self._ledger.do(_drop_common, holders_of, self._detection)
 
     async def nominate(self) -> AsyncGenerator[Nominated, None]:
@@ -144,8 +144,8 @@ class PassageSweep:
             for start in range(0, len(pairs), ROWS_PER_COMMIT):
                 if self._stop.is_set():
                     return
-                some = pairs[start : start + ROWS_PER_COMMIT]
-                await self._ledger.do(record_pairs, some, self._detection, cut, by_passages=True)
+                part = pairs[start : start + ROWS_PER_COMMIT]
+                await self._ledger.do(record_pairs, part, self._detection, cut, by_passages=True)
             yield Nominated(len(pairs), left_out, steps[-1].through)
             self._show(steps[-1].done)
 
@@ -172,10 +172,10 @@ class PassageSweep:
         """The numbers and the ids of all stories, by id; incomplete if `stop` is set meanwhile."""
         numbers, ids, story_id = [np.empty(0, np.uint32)], [np.empty(0, np.int64)], BEFORE_ALL
         while not self._stop.is_set():
-            some, read = await self._ledger.do(versions.list_ids_after, story_id, STORIES_PER_READ)
-            if not len(some):
+            part, read = await self._ledger.do(versions.list_ids_after, story_id, STORIES_PER_READ)
+            if not len(part):
                 break
-            numbers.append(some)
+            numbers.append(part)
             ids.append(read)
             story_id = int(read[-1])
         return np.concatenate(numbers), np.concatenate(ids)

@@ -174,7 +174,7 @@ class Run:
             raise Misuse("no watermark yet: run `neardup backfill` first, or give --since")
         return None
 
-    async def facts(self) -> dict[str, object]:
+    async def collect_facts(self) -> dict[str, object]:
         """The number of stories on record, the time from which the run lists, and whether it is `fresh`."""
         self._held_before = sum((await self._parts.ledger.do(count_by_language)).values())
         return {"stories": self._held_before, "since": format_time(self._since), "fresh": self._options.fresh}

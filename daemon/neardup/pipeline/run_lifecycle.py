@@ -50,7 +50,7 @@ class Job(Protocol[Summary_co]):
         """Do what must succeed before the start of the job is recorded."""
         ...
 
-    async def facts(self) -> dict[str, object]:
+    async def collect_facts(self) -> dict[str, object]:
         """What is known of the job before its work, for the log line of its start."""
         ...
 
@@ -84,12 +84,12 @@ async def carry_out(
         await ledger.do(_note_first_seen, ledger.path)
         await ledger.do(permissions.refresh, now_ms())
         async with _record_run(ledger, summary) as run_id:
-            log.info("run started", command=summary.command, version=__version__, **await job.facts())
+            log.info("run started", command=summary.command, version=__version__, **await job.collect_facts())
             began = time.perf_counter()
             ended = await _work_until_stopped(job, run_id, stop, shutdown_seconds)
             summary.seconds = time.perf_counter() - began
             summary.status = "done" if ended else "stopped"
-            await ledger.do(runs.finish, run_id, summary.status, counts=summary.record(), watermark=job.watermark)
+            await ledger.do(runs.finish, run_id, summary.status, counts=summary.as_record(), watermark=job.watermark)
         await ledger.do(_note_first_seen, ledger.path)
         await ledger.do(permissions.refresh, now_ms())
         job.progress.enter("finishing")
@@ -154,7 +154,7 @@ async def _record_run(ledger: Ledger, summary: Summary) -> AsyncIterator[int]:
         if isinstance(cause, NeardupError):
             cause.run, why = run_id, str(cause)
         with suppress(NeardupError):  # if the ledger has failed, the next run records this one as crashed
-            await ledger.do(runs.finish, run_id, "failed", counts=summary.record(), error=why)
+            await ledger.do(runs.finish, run_id, "failed", counts=summary.as_record(), error=why)
         raise cause from None
     finally:
         RUNNING.labels(command).set(0)

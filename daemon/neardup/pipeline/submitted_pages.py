@@ -104,8 +104,8 @@ def list_unused(db: sqlite3.Connection, ledger: Path) -> Iterator[Path]:
     """The files that are not the page of a story."""
     found = _list_files(ledger)
     for at in range(0, len(found), IDS_A_QUERY):
-        some = found[at : at + IDS_A_QUERY]
-        ids = [int(first) for file in some if (first := file.name.partition("-")[0]).isdecimal()]
+        files = found[at : at + IDS_A_QUERY]
+        ids = [int(first) for file in files if (first := file.name.partition("-")[0]).isdecimal()]
         rows = db.execute("SELECT path FROM stories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
         paths = {path for (path,) in rows}
-        yield from (file for file in some if f"{SUBMITTED}{file.name}" not in paths)
+        yield from (file for file in files if f"{SUBMITTED}{file.name}" not in paths)

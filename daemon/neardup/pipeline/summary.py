@@ -41,6 +41,7 @@ class ScriptHealth:
     def __init__(self) -> None:
         self._stories = Counter[Language]()
         self._without_story = Counter[Language]()
+        # The sums of the measures, and those of their squares.
         self._sums: defaultdict[Language, Sums] = defaultdict(lambda: np.zeros((2, len(TEXT_MEASURES))))
 
     def add(self, outcomes: Outcomes) -> None:
@@ -118,9 +119,9 @@ class Counts:
     @property
     def readable(self) -> int:
         """How many of those attempted could be read."""
-        return self.attempted - sum(self.unread().values())
+        return self.attempted - sum(self.count_unread().values())
 
-    def unread(self) -> dict[str, int]:
+    def count_unread(self) -> dict[str, int]:
         """Reason -> the stories and rows that could not be read for it."""
         return {reason: n for reason, n in self.skipped.items() if reason not in READABLE} | dict(self.dead_lettered)
 
@@ -168,7 +169,7 @@ class Summary(ABC):
         """The JSON object that the command prints last with `--json`."""
 
     @abstractmethod
-    def record(self) -> dict[str, object]:
+    def as_record(self) -> dict[str, object]:
         """The counts that the ledger keeps for the run."""
 
 
@@ -195,7 +196,7 @@ class RunSummary(Summary):
             "unusual_texts": self.unusual_texts,
         }
 
-    def record(self) -> dict[str, object]:
+    def as_record(self) -> dict[str, object]:
         health = self.counts.health.compute_readings()
         facts = {"stages": self.stages, "index": asdict(self.index_faults), "health": health}
         return {**self.counts.as_dict(), "examples": self.counts.examples, **facts}
@@ -217,9 +218,9 @@ class SweepSummary(Summary):
     flagged: Counter[str] = field(default_factory=Counter)
 
     def as_dict(self) -> dict[str, object]:
-        return {**self.record(), "warnings": self.warnings}
+        return {**self.as_record(), "warnings": self.warnings}
 
-    def record(self) -> dict[str, object]:
+    def as_record(self) -> dict[str, object]:
         return {
             "stories": self.stories,
             "candidates": self.candidates,

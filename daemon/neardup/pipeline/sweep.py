@@ -143,7 +143,7 @@ class Sweep:
         """Raise Fatal unless the ledger holds fingerprints of this program's version."""
         await refuse_ledger_mismatch(self._ledger, self._version)
 
-    async def facts(self) -> dict[str, object]:
+    async def collect_facts(self) -> dict[str, object]:
         """The number of stories to compare."""
         return {"stories": sum((await self._ledger.do(count_by_language)).values())}
 

@@ -88,8 +88,8 @@ class Jobs:
     def __len__(self) -> int:
         return len(self.stories) + len(self.bad)
 
-    def __getitem__(self, some: slice) -> Self:
-        return replace(self, stories=self.stories[some], bad=self.bad[some])
+    def __getitem__(self, rows: slice) -> Self:
+        return replace(self, stories=self.stories[rows], bad=self.bad[rows])
 
 
 class ListedStories:
@@ -325,7 +325,7 @@ def is_nearly_nothing_read(counts: Counts) -> bool:
 
 def write_complaint(counts: Counts, *, of_reference: bool = False) -> str:
     """One line that says what could not be read, of how many, why, with an example and the setting to look at."""
-    reasons = Counter({reason: n for reason, n in counts.unread().items() if n})
+    reasons = Counter({reason: n for reason, n in counts.count_unread().items() if n})
     [(worst, _), *_] = reasons.most_common(1)
     settings = SETTINGS[worst].format(
         of="reference." if of_reference else "", listing="reference" if of_reference else "source"

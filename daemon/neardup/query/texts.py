@@ -170,13 +170,13 @@ class PairVerifier:
         `common` are the hashes of common passages, ascending.
         """
         copies, left = list[Copy](), iter(pairs)
-        while some := list(islice(left, PAIRS_AT_A_TIME)):
+        while batch := list(islice(left, PAIRS_AT_A_TIME)):
             compared = [
                 ComparedPair(Candidate(_make_side(1, a), _make_side(2, b)), self._get_text(a), self._get_text(b))
-                for a, b in some
+                for a, b in batch
             ]
             assessed = assess_all(compared, lambda _: DETECTION, lambda _: common)
-            for (a, b), found in zip(some, assessed, strict=True):
+            for (a, b), found in zip(batch, assessed, strict=True):
                 if found is not None and found.kind is not None:
                     copies.append(self._copy(a, b, found.kind, found))
         return copies

@@ -151,30 +151,30 @@ class Verifier:
     def verify(self, pairs: Sequence[Pair]) -> list[tuple[Pair, Assessment]]:
         """The pairs of places that are copies or near misses."""
         found, common_of = list[tuple[Pair, Assessment]](), lambda language: self._common.get(language, NO_HASHES)
-        for some in self._divide_pairs(pairs):
-            assessed = assess_all([compared for _, compared in some], self._detection.of, common_of)
-            for (pair, _), assessment in zip(some, assessed, strict=True):
+        for batch in self._divide_pairs(pairs):
+            assessed = assess_all([compared for _, compared in batch], self._detection.of, common_of)
+            for (pair, _), assessment in zip(batch, assessed, strict=True):
                 if assessment is not None:
                     found.append((pair, assessment))
         return found
 
     def _divide_pairs(self, pairs: Sequence[Pair]) -> Iterator[list[tuple[Pair, ComparedPair]]]:
         """The pairs with their texts, as many at a time as have HELD_BYTES of texts, at least one."""
-        some, size, held = list[tuple[Pair, ComparedPair]](), 0, dict[int, Text]()
+        batch, size, held = list[tuple[Pair, ComparedPair]](), 0, dict[int, Text]()
         for pair in pairs:
             if size > HELD_BYTES:
-                yield some
-                some, size, held = [], 0, {}
+                yield batch
+                batch, size, held = [], 0, {}
             sides = Candidate(*(self._stories[place] for place in pair))
             if sides.a.text_hash == sides.b.text_hash:
-                some.append((pair, ComparedPair(sides, None, None)))
+                batch.append((pair, ComparedPair(sides, None, None)))
                 continue
             for place in pair:
                 if place not in held:
                     held[place] = self._load_text(place)
                     size += held[place].nbytes
-            some.append((pair, ComparedPair(sides, *(held[place] for place in pair))))
-        yield some
+            batch.append((pair, ComparedPair(sides, *(held[place] for place in pair))))
+        yield batch
 
     def _load_text(self, place: int) -> Text:
         if (text := self._cache.get(place)) is None:

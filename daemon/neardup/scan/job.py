@@ -126,7 +126,7 @@ async def scan_documents(
 def describe_unread(counts: Counts) -> str:
     """The documents that could not be compared, by reason, each with an example."""
     return "; ".join(
-        f"{reason} {n:,}, for example {counts.examples[reason]}" for reason, n in sorted(counts.unread().items())
+        f"{reason} {n:,}, for example {counts.examples[reason]}" for reason, n in sorted(counts.count_unread().items())
     )
 
 
@@ -157,7 +157,7 @@ class Scan:
         """Register the languages in the ledger."""
         await self._ledger.do(languages.register, self._config.registry)
 
-    async def facts(self) -> dict[str, object]:
+    async def collect_facts(self) -> dict[str, object]:
         """The number of documents, 0 if it is not known."""
         return {"documents": self._documents.size}
 
@@ -192,7 +192,7 @@ class Scan:
 
     async def _read_listed(self, run_id: int, listed: Listed) -> None:
         results, refused = list[tuple[Story, PageResult]](), list[DeadLettered]()
-        async for read in self._yield_in_order(self._read(some) async for some in _cut_batches(listed)):
+        async for read in self._yield_in_order(self._read(batch) async for batch in _cut_batches(listed)):
             for document, found in read:
                 match self._make_result(document, found):
                     case DeadLettered() as outcome:
@@ -219,10 +219,10 @@ class Scan:
                 left.cancel()
 
     async def _read(
-        self, some: Sequence[Document | BadDocument]
+        self, batch: Sequence[Document | BadDocument]
     ) -> list[tuple[Document | BadDocument, ReadDocument | None]]:
         """Read documents; those that the processes cannot read, one by one."""
-        documents = [document for document in some if isinstance(document, Document)]
+        documents = [document for document in batch if isinstance(document, Document)]
         try:
             read: list[ReadDocument | None] = await self._processes.workers.run(READ, documents)
         except WorkerDied:
@@ -230,7 +230,7 @@ class Scan:
         results = iter(
             [found or await self._read_alone(document) for document, found in zip(documents, read, strict=True)]
         )
-        return [(document, next(results) if isinstance(document, Document) else None) for document in some]
+        return [(document, next(results) if isinstance(document, Document) else None) for document in batch]
 
     async def _read_alone(self, document: Document) -> ReadDocument:
         """Read a document by a reader process, whose watchdog names what is wrong with it."""
@@ -284,7 +284,7 @@ class Scan:
         pairs = nominated.pairs
         self._enter("verifying", len(pairs))
         rows = list[tuple[Candidate, Assessment, bool]]()
-        async for verified, found in self._yield_in_order(self._verify(some) async for some in _cut_chunks(pairs)):
+        async for verified, found in self._yield_in_order(self._verify(chunk) async for chunk in _cut_chunks(pairs)):
             rows += (
                 (Candidate(sides[left], sides[right]), assessment, (left, right) in nominated.by_passages)
                 for (left, right), assessment in found
@@ -316,7 +316,7 @@ class Scan:
         hashes = defaultdict[Language, list[int]](list)
         for row in rows:
             hashes[row.language].append(row.hash)
-        return {language: np.array(sorted(some), np.uint32) for language, some in hashes.items()}
+        return {language: np.array(sorted(hashes_of), np.uint32) for language, hashes_of in hashes.items()}
 
     async def _write_flags(self, rows: Sequence[tuple[Candidate, Assessment, bool]]) -> None:
         new = await self._ledger.do(_put, rows)
@@ -338,14 +338,14 @@ def _put(db: sqlite3.Connection, rows: Sequence[tuple[Candidate, Assessment, boo
 
 async def _cut_batches(listed: Listed) -> AsyncIterator[list[Document | BadDocument]]:
     """The documents, DOCUMENTS_AT_A_TIME."""
-    some: list[Document | BadDocument] = []
+    batch: list[Document | BadDocument] = []
     async for document in listed:
-        some.append(document)
-        if len(some) == DOCUMENTS_AT_A_TIME:
-            yield some
-            some = []
-    if some:
-        yield some
+        batch.append(document)
+        if len(batch) == DOCUMENTS_AT_A_TIME:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 async def _cut_chunks(pairs: Sequence[Pair]) -> AsyncIterator[Sequence[Pair]]:

@@ -104,15 +104,15 @@ class Folder:
 
     async def _list_rows(self) -> AsyncIterator[ListedRow]:
         for start in range(0, len(self._found), BLOCK_ROWS):
-            some = self._found[start : start + BLOCK_ROWS]
-            known = await self._known([found.id for found in some if isinstance(found, _File)])
-            for row in await asyncio.to_thread(self._list, some, known, start + 1):
+            block = self._found[start : start + BLOCK_ROWS]
+            known = await self._known([found.id for found in block if isinstance(found, _File)])
+            for row in await asyncio.to_thread(self._list, block, known, start + 1):
                 yield row
 
-    def _list(self, some: Sequence[_File | BadRow], known: Mapping[int, StoredVersion], first: int) -> list[ListedRow]:
+    def _list(self, block: Sequence[_File | BadRow], known: Mapping[int, StoredVersion], first: int) -> list[ListedRow]:
         return [
             found if isinstance(found, BadRow) else self._make_story(found, known.get(found.id), position)
-            for position, found in enumerate(some, first)
+            for position, found in enumerate(block, first)
         ]
 
     def _make_story(self, file: _File, known: StoredVersion | None, position: int) -> ListedRow:

@@ -120,9 +120,9 @@ class PlainRows:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def __getitem__(self, some: slice) -> "PlainRows":
-        values = {column: values[some] for column, values in self.values.items()}
-        return PlainRows(self.positions[some], values, self.lines[some])
+    def __getitem__(self, rows: slice) -> "PlainRows":
+        values = {column: values[rows] for column, values in self.values.items()}
+        return PlainRows(self.positions[rows], values, self.lines[rows])
 
     def rows(self) -> Iterator[Row]:
         """The rows one by one."""

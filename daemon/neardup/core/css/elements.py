@@ -9,18 +9,18 @@ BLOCKS = frozenset((
     "header", "hgroup", "hr", "html", "legend", "li", "listing", "main", "menu", "nav", "ol", "optgroup",
     "option", "p", "plaintext", "pre", "search", "section", "summary", "table", "td", "th", "tr", "ul", "xmp",
 ))  # fmt: skip
+# Not shown, unless their style displays them.
 NOT_SHOWN = frozenset((
     "area", "base", "datalist", "head", "link", "meta", "noembed", "noframes", "param", "rp", "script", "style",
     "title", "defs", "desc", "metadata", "symbol", "clippath", "annotation", "annotation-xml",
-))  # fmt: skip  # unless their style displays them
+))  # fmt: skip
 NEVER_SHOWN = frozenset(("audio", "canvas", "meter", "noscript", "progress", "rp", "template", "video"))  # by any style
-DRAWINGS = frozenset(("svg", "math"))  # which show only the text of
+DRAWINGS = frozenset(("svg", "math"))  # they show only the text of DRAWN_TEXTS
 DRAWN_TEXTS = frozenset(("text", "foreignobject", "mtext", "mi", "mn", "mo", "ms"))
 PERHAPS_SHOWN = frozenset(("rt", "defs", "symbol"))  # beside a text, in small letters, or in another place
 LISTS = frozenset(("select",))
-CONTROLS = frozenset((
-    "button", "textarea", "input",
-))  # fmt: skip
+CONTROLS = frozenset(("button", "textarea", "input"))
+# The values of `display` that break the line.
 BREAKING = frozenset((
     "block", "flex", "grid", "table", "table-row", "table-cell", "table-caption", "list-item", "flow-root",
     "-webkit-box",
@@ -28,7 +28,7 @@ BREAKING = frozenset((
 
 
 def find_display(tag: str, attributes: Attributes, values: Values) -> str:
-    """The value of `display` that an element has, by its declared values or by its tag."""
+    """The value of `display` that an element has, by its cascaded values or by its tag."""
     display = values.get("display", "none" if "hidden" in attributes else "revert")
     if display == "revert":
         return _find_display_without_styles(tag, attributes)

@@ -1,7 +1,8 @@
 """Writes the text of a parsed page as a browser shows it, element by element, by the styles of the page.
 
-Pages whose markup hides nothing do not need this; `core.text.html` decides.  Shadow trees that stand in the markup are
-rendered where their hosts stand, with the children of a host in its slots (DOM 4.2.2), and so are pages within pages.
+Pages whose markup hides nothing do not need this; `core.text.html` decides.  `rendering.c` does the same for most
+others, and this is its reference.  Shadow trees that stand in the markup are rendered where their hosts stand, with the
+children of a host in its slots (DOM 4.2.2), and so are pages within pages.
 """
 
 import re
@@ -135,6 +136,7 @@ class Rendered(NamedTuple):
     hidden: float
 
 
+# A node that is still to be read, with the style around it, whether it is in the story, and its page; or what was read.
 Part = tuple[LexborNode, Style, bool, _Page] | Piece | Low
 
 
@@ -180,6 +182,7 @@ def _prepare_page(root: LexborNode, story: Story) -> _Page:
 
 
 def _collect_pieces(root: LexborNode, page: _Page) -> list[Piece]:
+    """What a page shows, in order.  Parts wait on a stack, since elements may stand in each other without end."""
     out: list[Piece] = []
     low: list[bool] = []  # for each low box, whether a text was read in it
     pending: list[Part] = [(root, START, False, page)]
@@ -257,7 +260,7 @@ def _open_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | No
     if len(children) > 1 and (frame.is_arranged or _are_moved(node, len(children), style, page)):
         style, children = _arrange(node, children, style, parent, page)
     blank = Text(" ", style.layer, style.takes_room)
-    page.characters[blank.layer] += 0
+    page.characters[blank.layer] += 0  # the layer is one of the page, even if it has blanks only
     parts: list[Part] = [
         blank if child.is_text_node and child.text_content in BLANKS else (child, style, True, page)
         for child in reversed(children)

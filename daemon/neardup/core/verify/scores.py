@@ -235,8 +235,8 @@ def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
             places[n, 2] = NEAR_MISS_WORDS
         aligned.append(n)
     found: list[Assessment | None] = [None] * len(pairs)
-    words, some = [text.word_hashes for text in texts], [pairs[n] for n in aligned]
-    assessed = _assess_copied(some, [overlaps[n] for n in aligned], words, places[aligned], thresholds, common)
+    words, compared = [text.word_hashes for text in texts], [pairs[n] for n in aligned]
+    assessed = _assess_copied(compared, [overlaps[n] for n in aligned], words, places[aligned], thresholds, common)
     for n, assessment in zip(aligned, assessed, strict=True):
         found[n] = _drop_unrecorded(assessment)
     return found
@@ -257,18 +257,18 @@ def _assess_copied(  # noqa: PLR0917 - what both callers have at hand
         _add_signals(overlap, _measure_extra(texts, overlap, share, held))
         for texts, overlap, share, held in zip(pairs, overlaps, shares, commons, strict=True)
     ]
-    whole = [n for n, some in enumerate(signals) if shares[n].common_words and counts_common(some, thresholds)]
+    whole = [n for n, measured in enumerate(signals) if shares[n].common_words and counts_common(measured, thresholds)]
     for n, share in zip(whole, find_copied_of_pairs(words, places[whole], NO_HASHES), strict=True):
         extra = {name: value for name, value in signals[n].extra.items() if name != COMMON_WORDS}
         shares[n], signals[n] = share, _add_signals(signals[n], extra | {COPIED_WORDS: share.words})
     return [
         Assessment(
-            find_kind(some, thresholds),
-            _add_signals(some, some.extra, _run_of(texts, share)),
+            find_kind(measured, thresholds),
+            _add_signals(measured, measured.extra, _run_of(texts, share)),
             share.spans_a,
             share.spans_b,
         )
-        for texts, some, share in zip(pairs, signals, shares, strict=True)
+        for texts, measured, share in zip(pairs, signals, shares, strict=True)
     ]
 
 
@@ -278,8 +278,14 @@ def _find_copied_apart(words: Sequence[Hashes], places: Pairs, commons: Sequence
     for n, held in enumerate(commons):
         pairs_of[held.tobytes()].append(n)
     found = dict[int, Copied]()
-    for some in pairs_of.values():
-        found.update(zip(some, find_copied_of_pairs(words, places[some], commons[some[0]]), strict=True))
+    for numbers in pairs_of.values():
+        found.update(
+            zip(
+                numbers,
+                find_copied_of_pairs(words, places[numbers], commons[numbers[0]]),
+                strict=True,
+            )
+        )
     return [found[n] for n in range(len(places))]
 
 

@@ -37,7 +37,7 @@ def measure_overlaps(grams: Sequence[Grams], pairs: Pairs, bits: Sequence[int]) 
     `bits` has the bits in which the SimHashes of each pair differ.
     """
     counts = count_apart_pairs(grams, pairs, NO_HASHES).tolist()
-    sizes = np.array([len(some) for some in grams], np.int64)[pairs[:, :2]].tolist()
+    sizes = np.array([len(grams_of_text) for grams_of_text in grams], np.int64)[pairs[:, :2]].tolist()
     return [
         _measure_overlap(a, b, shared, differing) for (a, b), shared, differing in zip(sizes, counts, bits, strict=True)
     ]

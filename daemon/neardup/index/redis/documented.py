@@ -135,8 +135,8 @@ class Documented(RedisIndex):
         for language, band in product(spool.sizes, range(BANDS)):
             name = self._names[language]
             buckets = spool.buckets(language, SIMHASHES, band)
-            while some := await asyncio.to_thread(list, islice(buckets, KEYS_PER_COMMAND)):
-                commands = [("SADD", f"{name}:{band}:{value:04X}", *np.sort(ids).tolist()) for value, ids in some]
+            while chunk := await asyncio.to_thread(list, islice(buckets, KEYS_PER_COMMAND)):
+                commands = [("SADD", f"{name}:{band}:{value:04X}", *np.sort(ids).tolist()) for value, ids in chunk]
                 await self._guard.write(language, commands)
 
     async def count_missing(self, stories: Sequence[Change]) -> list[int]:

@@ -37,10 +37,10 @@ def compute_facts(measured: Sequence[Measured]) -> Facts:
     return {
         "stories": {
             language: {
-                "originals": some[0].originals,
-                "copies": sum(counts.total() for corpus in some for counts in corpus.flagged_as.values()),
+                "originals": corpora[0].originals,
+                "copies": sum(counts.total() for corpus in corpora for counts in corpus.flagged_as.values()),
             }
-            for language, some in _group_by_language(measured).items()
+            for language, corpora in _group_by_language(measured).items()
         },
         "recall": list(_compute_recall(measured)),
         "false_flags": list(_find_false_flags(measured)),
@@ -66,9 +66,9 @@ def _add_all(measured: Sequence[Measured]) -> Iterator[tuple[str, Sequence[Measu
 
 
 def _compute_recall(measured: Sequence[Measured]) -> Iterator[Facts]:
-    for language, some in _add_all(measured):
+    for language, corpora in _add_all(measured):
         for copy in COPIES:
-            flagged = sum((corpus.flagged_as.get(copy.name, Counter()) for corpus in some), Counter[Kind | None]())
+            flagged = sum((corpus.flagged_as.get(copy.name, Counter()) for corpus in corpora), Counter[Kind | None]())
             if n := flagged.total():
                 yield {
                     "language": language,
@@ -80,13 +80,13 @@ def _compute_recall(measured: Sequence[Measured]) -> Iterator[Facts]:
 
 
 def _find_false_flags(measured: Sequence[Measured]) -> Iterator[Facts]:
-    for language, some in _add_all(measured):
-        pairs = sum(corpus.cross_pairs for corpus in some)
-        false = estimate_share(sum(len(corpus.false_flags) for corpus in some), pairs)
+    for language, corpora in _add_all(measured):
+        pairs = sum(corpus.cross_pairs for corpus in corpora)
+        false = estimate_share(sum(len(corpus.false_flags) for corpus in corpora), pairs)
         yield {
             "language": language,
             "pairs": pairs,
-            "flagged": sum(corpus.cross_flags for corpus in some),
+            "flagged": sum(corpus.cross_flags for corpus in corpora),
             "false": false.found,
             "per_million": MILLION * (false.share or 0),
             "low": MILLION * false.low,

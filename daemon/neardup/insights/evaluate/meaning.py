@@ -209,5 +209,5 @@ def _compute_margin(a: _Sample, b: _Sample) -> float:
 
 
 def _is_either(held: CentredStory, a: CentredStory, b: CentredStory) -> bool:
-    whole = scale_to_unit(np.stack([some.chunks.mean(axis=0) for some in (held, a, b)]))
+    whole = scale_to_unit(np.stack([story.chunks.mean(axis=0) for story in (held, a, b)]))
     return bool((whole[1:] @ whole[0]).max() >= SAME_TEXT)
