@@ -129,7 +129,7 @@ def busy_thread() -> Iterator[None]:
 
 
 @click.command()
-@click.option("--stories", "count", default=1_000_000, show_default=True)
+@click.option("--stories", "count", type=click.IntRange(NEW_STORIES), default=1_000_000, show_default=True)
 @click.option(
     "--order", type=click.Choice(["listing", "random"]), default="listing", show_default=True, help="Order of the ids."
 )
