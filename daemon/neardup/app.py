@@ -92,6 +92,8 @@ async def open_app(config: Config) -> AsyncIterator[App]:
 @contextmanager
 def open_ledger(config: Config) -> Iterator[Ledger]:
     """Open an existing ledger.  Raises Fatal if there is none."""
+    if config.ledger.path.exists():  # it may be of an earlier schema
+        connect(config.ledger.path).close()
     read(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger:
         yield ledger

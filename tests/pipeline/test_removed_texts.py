@@ -1,39 +1,58 @@
 """Laws: a text that was removed as plagiarism is known again while the verdict stands, and by nothing but its match."""
 
-from collections.abc import Callable
-from contextlib import closing
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from neardup.config import Detection
-from neardup.core.verify.tiers import EXACT
-from neardup.ledger import Ledger, connect, now_ms, removed_texts, stories
-from neardup.pipeline.upkeep import find_returned
-from neardup.records import Fingerprinted, Skip, Skipped, Story, Verdict
+from neardup.core.fingerprint.compute import fingerprint
+from neardup.core.fingerprint.word_hashes import GRAM, WINDOW
+from neardup.core.text.normalize import tokenize
+from neardup.core.verify.tiers import EXACT, PASSAGE
+from neardup.ledger import Ledger, connect, now_ms, passages, removed_texts, stories
+from neardup.ledger.passages import CommonPassage
+from neardup.pipeline.passage_sync import PassageSync, open_passages
+from neardup.pipeline.returned_texts import find_returned
+from neardup.records import Fingerprinted, Language, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of
+from tests.support.checked_ledger import words_of
 from tests.support.copied_spans import flag_spans, spans_of
-from tests.support.languages import HINDI
+from tests.support.languages import HINDI, SAMPLED
 from tests.support.verdicts import give_verdict, undo
 
 DAY_MS = 86_400_000
 SIGNATURE = bytes(range(64))
+# So many words have ten passage hashes whatever surrounds them: of each WINDOW adjacent grams one is sampled.
+SURE_WORDS = 9 * WINDOW + WINDOW - 1 + GRAM
 Step = Callable[["Corpus"], None]
 
 
-def listed(story_id: int, author: str | None, published: int | None) -> Story:
-    return Story(story_id, HINDI, author_id=author, published_at=published, title="शीर्षक", path=f"{story_id}.html")
+def listed(story_id: int, author: str | None, published: int | None, language: Language = HINDI) -> Story:
+    return Story(story_id, language, author_id=author, published_at=published, title="शीर्षक", path=f"{story_id}.html")
 
 
 class Corpus:
     """Story 1 by meera, story 2 by ravi, who copied it, and what comes later."""
 
-    def __init__(self, folder: Path, days: int = 30) -> None:
-        self.path = folder / "neardup.db"
+    def __init__(
+        self, folder: Path, days: int = 30, words: Sequence[str] | None = None, language: Language = HINDI
+    ) -> None:
+        self.path, self.language = folder / "neardup.db", language
         self.db = connect(self.path)
         removed_texts.keep_for(self.db, days, now_ms())
-        self.put(1, "meera", 10)
-        self.put(2, "ravi", 20)
+        for story_id, author in ((1, "meera"), (2, "ravi")):
+            if words is None:
+                self.put(story_id, author, 10 * story_id)
+            else:
+                self.write(story_id, author, 10 * story_id, words)
         flag_spans(self.db, 1, 2, EXACT, spans_of((0, 100)), spans_of((0, 100)))
         self.decision = give_verdict(self.db, [(1, 2)], Verdict.PLAGIARISM)
 
@@ -41,13 +60,27 @@ class Corpus:
         made = fingerprint_of(bytes([85 * text] * 16), bytes(reversed(SIGNATURE)) if text != 1 else SIGNATURE)
         commit(self.db, Fingerprinted(listed(story_id, author, published), made, None))
 
+    def write(self, story_id: int, author: str, published: int, words: Sequence[str]) -> None:
+        """Put a story with the fingerprint of its words."""
+        story = listed(story_id, author, published, self.language)
+        commit(self.db, Fingerprinted(story, fingerprint(tokenize(" ".join(words))), None))
+
     def vanish(self, story_id: int) -> None:
         commit(self.db, Skipped(listed(story_id, "ravi", 20), Skip.EMPTY))
 
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[tuple[Ledger, PassageSync]]:
+        with closing(Ledger(self.path)) as ledger, closing(await open_passages(ledger)) as index:
+            yield ledger, PassageSync(index, ledger)
+
+    async def settle(self) -> None:
+        """Move the passage hashes from the ledger to segments, and merge these."""
+        async with self.opened() as (_, sync):
+            await sync.settle(asyncio.Event())
+
     async def compare(self) -> None:
-        ledger = Ledger(self.path)
-        await find_returned(ledger, Detection())
-        ledger.close()
+        async with self.opened() as (ledger, sync):
+            await find_returned(ledger, sync, Detection())
 
     def returned(self) -> set[tuple[int, str | None, str]]:
         found = removed_texts.read_of_stories(self.db, range(1, 10))
@@ -147,3 +180,59 @@ async def test_nothing_is_kept_of_what_was_forgotten_or_is_no_plagiarism_or_is_n
         with closing(corpus.db) as db:
             step(corpus)
             assert db.execute("SELECT count(*) FROM removed_texts").fetchone() == (0,), n
+
+
+def shuffled(words: Sequence[str], seed: int) -> list[str]:
+    return random.Random(seed).sample(words, len(words))
+
+
+@settings(max_examples=20)
+@given(
+    st.sampled_from(SAMPLED),
+    st.integers(0, 600 - SURE_WORDS),
+    st.lists(st.integers(0, 700), min_size=2, max_size=2),
+    st.sampled_from(["in the ledger", "in segments", "in merged segments"]),
+    st.integers(0),
+)
+def test_a_part_is_known_whatever_surrounds_it_and_the_same_words_in_another_order_are_not(
+    language: Language, start: int, around: list[int], where: str, seed: int
+) -> None:
+    words = words_of(language, "a", 600)
+    before, after = (words_of(language, name, count) for name, count in zip("bc", around, strict=True))
+    with TemporaryDirectory() as folder:
+        corpus = Corpus(Path(folder), words=words, language=language)
+        [number] = corpus.db.execute("SELECT number FROM stories WHERE id = 2").fetchone()
+        with closing(corpus.db):
+            if where != "in the ledger":
+                asyncio.run(corpus.settle())
+            corpus.vanish(2)
+            corpus.write(3, "ravi2", 30, [*before, *words[start : start + SURE_WORDS], *after])
+            corpus.write(4, "asha", 40, [*before, *shuffled(words[::2], seed), *words_of(language, "d", 300), *after])
+            if where == "in merged segments":
+                asyncio.run(corpus.settle())
+                assert not len(asyncio.run(hashes_of(corpus, number))), "no merge dropped the removed version"
+            asyncio.run(corpus.compare())
+            assert corpus.returned() == {NEW_ACCOUNT}, where
+
+
+async def hashes_of(corpus: Corpus, number: int) -> passages.Hashes:
+    async with corpus.opened() as (_, sync):
+        return sync.index.read_hashes([number])[number]
+
+
+async def test_a_disclaimer_that_many_stories_have_is_no_part_of_a_removed_text(tmp_path: Path) -> None:
+    disclaimer, own = words_of(HINDI, "d", SURE_WORDS), words_of(HINDI, "a", 600)
+    corpus = Corpus(tmp_path, words=[*own, *disclaimer])
+    with closing(corpus.db) as db:
+        hashes = np.frombuffer(fingerprint(tokenize(" ".join(disclaimer))).passages, np.uint32).tolist()
+        corpus.vanish(2)
+        corpus.write(3, "asha", 30, [*words_of(HINDI, "b", 400), *disclaimer])
+        await corpus.compare()
+        assert {row[0] for row in corpus.returned()} == {3}, "a part that few stories have"
+        passages.record_common(db, [CommonPassage(HINDI, hash_, 51, None, 99) for hash_ in hashes])
+        corpus.write(4, "asha", 40, [*words_of(HINDI, "c", 400), *disclaimer])
+        corpus.write(5, "ravi2", 50, [*own[:SURE_WORDS], *words_of(HINDI, "e", 400), *disclaimer])
+        await corpus.compare()
+        assert {row[0] for row in corpus.returned()} == {3, 5}
+        [match] = removed_texts.read_of_stories(db, [5])
+        assert match["kind"] == PASSAGE and 0.2 < match["similarity"] < 0.6, match

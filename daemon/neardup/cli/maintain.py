@@ -108,10 +108,9 @@ def reindex(config: "Config", as_json: bool) -> None:
     from neardup.ledger.lock import only_one
 
     async def rebuild_indexes(_: "asyncio.Event") -> tuple[int, Counter[str]]:
-        with only_one(config.ledger.path, "reindex"):
-            async with open_app(config) as app:
-                with console.show_count("reindex") as progress:
-                    return await rebuild(app, progress)
+        async with open_app(config) as app:
+            with only_one(config.ledger.path, "reindex"), console.show_count("reindex") as progress:
+                return await rebuild(app, progress)
 
     indexed, read = run_async(rebuild_indexes)
     if as_json:
@@ -150,8 +149,8 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
         return
 
     async def forget_story(_: "asyncio.Event") -> bool:
-        with only_one(config.ledger.path, "forget"):
-            async with open_app(config) as app:
+        async with open_app(config) as app:
+            with only_one(config.ledger.path, "forget"):
                 await catch_up(app.index, app.ledger, app.version)
                 await PassageSync(app.passages, app.ledger).start()
                 known, path = await app.ledger.do(stories.forget, story_id)

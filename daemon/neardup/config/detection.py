@@ -130,7 +130,8 @@ class Detection(Thresholds, frozen=True, kw_only=True):
             ge=0,
             le=36_500,
             description="For so many days the fingerprint of a text that was removed while a verdict called it "
-            "plagiarism is kept, without the text, to know it again under another account. 0 keeps none.",
+            "plagiarism is kept, without the text, to know it or a part of it again under another account. 0 keeps "
+            "none.",
         ),
     ] = 365
     languages: Annotated[

@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from neardup.errors import Fatal, LedgerReplaced, NeardupError
-from neardup.ledger import files, schema
+from neardup.ledger import files, lock, schema
 from neardup.ledger.files import BUSY_SECONDS
 from neardup.sqlite import FAILURES, HINTS, Failure, ThreadedConnection, explain_failure, get_code
+from neardup.telemetry.log import log
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,7 +46,10 @@ def now_ms() -> int:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the ledger for reading and writing; create it where there is none.  Raises Transient and Fatal."""
+    """Open the ledger for reading and writing; create it where there is none, and upgrade one of an earlier schema.
+
+    Raises Fatal, and Transient where it is locked, as by another command while it is to be upgraded.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if files.is_read_only(path.parent):
@@ -59,6 +63,7 @@ def connect(path: Path) -> sqlite3.Connection:
         db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         _create(db, path)
         files.refuse_damage(db, path)
+        _upgrade(db, path)
     except FAILURES as error:
         raise _explain_failure_to(f"open the ledger {path}", path, error) from error
     except OSError as error:
@@ -82,9 +87,10 @@ def read(path: Path) -> sqlite3.Connection:
         )
         db.execute(f"PRAGMA cache_size = -{READERS_CACHE_KIB}")
         version = schema.read_version(db)
-        schema.refuse_other_versions(version, path)
+        schema.refuse_unknown_versions(version, path)
         if version == 0:
             raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
+        schema.refuse_former_version(version, path)
     except FAILURES as error:
         raise _explain_failure_to(f"read the ledger {path}", path, error) from error
     except OSError as error:
@@ -109,14 +115,23 @@ def _is_at_rest(path: Path) -> bool:
 
 
 def _create(db: sqlite3.Connection, path: Path) -> None:
-    """Make the tables where the file is new.  Raises Fatal for a ledger of another schema."""
+    """Make the tables where the file is new.  Raises Fatal for a ledger of an unknown schema."""
+    if (version := schema.read_version(db)) == 0:
+        with transaction(db):
+            version = schema.read_version(db)  # another process may have made them meanwhile
+            if version == 0:
+                schema.create(db)
+    schema.refuse_unknown_versions(version, path)
+
+
+def _upgrade(db: sqlite3.Connection, path: Path) -> None:
+    """Upgrade a ledger of an earlier schema.  Raises Transient while another command runs."""
     if schema.read_version(db) == schema.VERSION:
         return
-    with transaction(db):
-        version = schema.read_version(db)  # another process may have made them meanwhile
-        schema.refuse_other_versions(version, path)
-        if version == 0:
-            schema.create(db)
+    with lock.only_one(path, lock.UPGRADE), transaction(db):
+        former = schema.upgrade(db)
+    if former < schema.VERSION:  # else another process did it meanwhile
+        log.info("the ledger was upgraded", ledger=str(path), former_schema=former, schema=schema.VERSION)
 
 
 @contextmanager
@@ -174,6 +189,7 @@ class Ledger(ThreadedConnection):
 
     A file that is moved away under a connection takes what is written as if nothing had happened.  So each call
     compares the file at `path` with the one that was opened, also after its work and before it says what was stored.
+    A process of an earlier version, beside which a later one upgraded the ledger, writes nothing to it any more.
     """
 
     def __init__(self, path: Path, opened: Callable[[Path], sqlite3.Connection] = connect) -> None:
@@ -186,6 +202,8 @@ class Ledger(ThreadedConnection):
 
         def do_checked(db: sqlite3.Connection) -> T:
             self._refuse_replaced()
+            if (version := schema.read_version(db)) != schema.VERSION:
+                raise LedgerReplaced(f"the ledger {self.path} has another schema now: {version}, not {schema.VERSION}")
             result = work(db, *args, **kwargs)
             self._refuse_replaced()
             return result

@@ -16,8 +16,9 @@ from neardup.ledger import files
 PIPELINE = ".lock"
 DAEMON = ".run.lock"
 INSTANT_SECONDS = 0.3
-SERVE = "serve"  # a holder that ends within seconds
-SERVE_SECONDS = 5.0
+SERVE, UPGRADE = "serve", "upgrade"
+BRIEF = {SERVE, UPGRADE}  # holders that end within seconds
+BRIEF_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
 Note = Callable[[Mapping[str, object]], None]
 
@@ -42,7 +43,7 @@ def only_daemon(ledger: Path) -> Iterator[None]:
 @contextmanager
 def _hold(path: Path, command: str, refusal: str) -> Iterator[Note]:
     with _open(path) as file:
-        if not _take(file) and not ((_read_holder(path) or {}).get("command") == SERVE and _take(file, SERVE_SECONDS)):
+        if not _take(file) and not ((_read_holder(path) or {}).get("command") in BRIEF and _take(file, BRIEF_SECONDS)):
             raise Transient(f"{refusal}: {_describe_holder(_read_holder(path))}", "locked")
         since = datetime.now().astimezone().isoformat(" ", "seconds")
         holding = {"command": command, "pid": os.getpid(), "since": since}

@@ -1,26 +1,31 @@
 """Removed texts: what is remembered of a text that was removed while a verdict called it plagiarism.
 
-Its page has vanished from the listing, or holds no text any more.  The fingerprint is kept for a time, without title
-and text, and later stories that match it are shown beside the author whose text was removed: an account that is new, or
-has another name, may be the same person's.  A story that is forgotten on request leaves nothing here.
+Its page has vanished from the listing, or holds no text any more.  The fingerprint and the passage hashes are kept for
+a time, without title and text, and later stories that match them are shown beside the author whose text was removed: an
+account that is new, or has another name, may be the same person's.  A story that is forgotten on request leaves nothing
+here.  Until then the passage hashes are in the ledger's outbox, or in the passage index, which a run reads for them.
 
 That a story matches such a text is a fact of the two texts.  Whether it counts, which the view `returned_stories` says,
 follows from what is on record now: the verdict stands, and the story is not the one that was copied.
 """
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from neardup.core.candidates.banding import FingerprintArrays
+from neardup.core.verify.sets import are_among_ascending
 from neardup.ledger import AMONG, dump_list, languages, names, select_named_rows, transaction
+from neardup.ledger.passages import Hashes, read_common
 from neardup.ledger.runs import get, put
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Kind, PairedStory
 
 DAYS, CHECKED = "remember_removed_days", "returned_checked"
 DAY_MS = 86_400_000
-MATCHED_AS = ("exact", "near", "similar", "partial")  # what is found without the texts
+MATCHED_AS = ("exact", "near", "similar", "partial", "passage")  # what is found without the texts
 SHOWN = (
     "SELECT r.story_id, CAST(r.author AS TEXT) AS author, removed_id, CAST(removed_author AS TEXT) AS removed_author,"
     " removed_at, kind, similarity FROM returned_stories r"
@@ -68,7 +73,8 @@ def remember(db: sqlite3.Connection, ids: Sequence[int], now: int) -> None:
     for story_id, sources, victims, verdict_id in copied:
         db.execute(
             "INSERT OR REPLACE INTO removed_texts SELECT id, language, text_hash, simhash, signature, words, shingles,"
-            " author_id, published_at, ?, ?, ?, ? FROM stories WHERE id = ?",
+            " author_id, published_at, ?, ?, ?, ?, iif(p.hashes IS NULL, s.number, NULL), p.hashes"
+            " FROM stories s LEFT JOIN passage_hashes p ON p.number = s.number WHERE id = ?",
             (now, verdict_id, sources, victims, story_id),
         )
         db.execute(
@@ -111,6 +117,32 @@ def read_all(db: sqlite3.Connection) -> tuple[FingerprintArrays, dict[int, Paire
         for _, story_id, language, simhash, signature, text_hash, words, shingles in rows
     }
     return FingerprintArrays.of((row[:5] for row in rows), name_of), by_id
+
+
+def list_without_passages(db: sqlite3.Connection) -> list[int]:
+    """The numbers of the removed versions whose passage hashes are to be read from the segments."""
+    return [number for (number,) in db.execute("SELECT number FROM removed_texts WHERE number IS NOT NULL")]
+
+
+def put_passages(db: sqlite3.Connection, found: Mapping[int, Hashes]) -> None:
+    """Record the passage hashes of removed versions, by their numbers."""
+    with transaction(db):
+        db.executemany(
+            "UPDATE removed_texts SET passages = ?, number = NULL WHERE number = ?",
+            ((hashes.tobytes(), number) for number, hashes in found.items()),
+        )
+
+
+def read_passages(db: sqlite3.Connection) -> dict[int, Hashes]:
+    """The passage hashes of the removed texts, ascending, by the ids of their stories; common passages are left out."""
+    name_of = languages.map_names(db)
+    rows = db.execute("SELECT story_id, language, passages FROM removed_texts WHERE passages IS NOT NULL").fetchall()
+    common = {language: read_common(db, name_of[language]) for language in {row[1] for row in rows}}
+    found = {}
+    for story_id, language, data in rows:
+        hashes = np.frombuffer(data, np.uint32)
+        found[story_id] = hashes[~are_among_ascending(hashes, common[language])]
+    return found
 
 
 def read_checked(db: sqlite3.Connection) -> int:

@@ -208,7 +208,8 @@ END;
 
 -- What is remembered of texts that were removed while a verdict called them plagiarism, see neardup.ledger.removed_texts.
 -- `verdict_id` is the latest such verdict; `sources` and `victims` are JSON arrays of the stories that were copied, and of
--- their authors.
+-- their authors.  `passages` are the passage hashes as in `passage_hashes`; `number` is that of the version until they have
+-- been read from the segments, and NULL afterwards.
 CREATE TABLE removed_texts (
     story_id INTEGER PRIMARY KEY,
     language INTEGER NOT NULL,
@@ -222,7 +223,9 @@ CREATE TABLE removed_texts (
     removed_at INTEGER NOT NULL,
     verdict_id INTEGER NOT NULL,
     sources TEXT NOT NULL,
-    victims TEXT NOT NULL
+    victims TEXT NOT NULL,
+    number INTEGER,
+    passages BLOB
 );
 CREATE INDEX removed_texts_author ON removed_texts (author);
 

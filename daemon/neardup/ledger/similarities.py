@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neardup.core.publication_order import Dates
-from neardup.core.verify.spans import count_words, measure_share, union_of_spans
-from neardup.core.verify.tiers import find_tier
+from neardup.core.verify.spans import count_words, measure_share, sum_up_copied, union_of_spans
 from neardup.ledger import AMONG, dump_list, languages, select_named_rows
 from neardup.ledger.flags import Selection, make_condition
 from neardup.records import NO_SPANS, Kind, Language, ShownId, Spans, show_id
@@ -200,34 +199,13 @@ def refresh(db: sqlite3.Connection) -> None:
     db.execute("DELETE FROM similarities WHERE story_id IN (SELECT story_id FROM due_similarities)")
     db.executemany(
         "INSERT INTO similarities VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (row for story, sources in found.items() if (row := make_row(*story, sources)) is not None),
+        (
+            (*story, *copied)
+            for story, sources in found.items()
+            if (copied := sum_up_copied(story[2], sources)) is not None
+        ),
     )
     db.execute("DELETE FROM due_similarities")
-
-
-def make_row(
-    story_id: int, language: int, words: int, sources: list[tuple[int, Kind, Spans]]
-) -> tuple[object, ...] | None:
-    """The row of a story in `similarities`; None where none of its words is copied."""
-    copied_of = {source_id: copied for source_id, _, spans in sources if (copied := count_words(spans))}
-    if not copied_of:
-        return None
-    copied = count_words(_join_spans([spans for *_, spans in sources]))
-    top = min(copied_of, key=lambda source_id: (-copied_of[source_id], source_id))
-    kinds = sorted(
-        {kind for source_id, kind, _ in sources if source_id in copied_of}, key=lambda kind: find_tier(kind).severity
-    )
-    return (
-        story_id,
-        language,
-        words,
-        copied,
-        measure_share(copied, words),
-        len(copied_of),
-        top,
-        measure_share(copied_of[top], words),
-        ", ".join(kinds),
-    )
 
 
 # The stories that copy, listed by their similarity.

@@ -45,7 +45,7 @@ async def export_fingerprints(config: Config, path: Path) -> int:
     with needs_extra("parquet", "--fingerprints"):
         import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - before the work
     read(config.ledger.path).close()
-    with only_one(config.ledger.path, "export"), closing(Ledger(config.ledger.path)) as ledger:
+    with closing(Ledger(config.ledger.path)) as ledger, only_one(config.ledger.path, "export"):
         await refuse_ledger_mismatch(ledger, version(config.registry))
         with closing(await open_passages(ledger)) as passages:
             sync = PassageSync(passages, ledger)

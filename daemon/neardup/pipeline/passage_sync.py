@@ -29,7 +29,7 @@ from neardup.errors import Fatal, PassagesDamaged
 from neardup.index.passages.folder import Damage
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.postings import Range, Row
-from neardup.ledger import Ledger, files, outbox, passages, runs, versions
+from neardup.ledger import Ledger, files, outbox, passages, removed_texts, runs, versions
 from neardup.ledger.passages import MissingStory
 from neardup.pages.limits import CircuitBreaker
 from neardup.pages.results import NotModified, PageResult, PagesRead, ReadFailed, ReadPages
@@ -140,6 +140,7 @@ class PassageSync:
         """Write what is in memory to a segment, and merge segments until none is due or `stop` is set."""
         await self.catch_up()
         await self._flush()
+        await self.keep_removed()
         loop, live = asyncio.get_running_loop(), list[npt.NDArray[np.bool_]]()
 
         def is_live(numbers: Numbers) -> npt.NDArray[np.bool_]:
@@ -151,6 +152,12 @@ class PassageSync:
         made_at = await self._ledger.do(outbox.read_last_seq)
         while not stop.is_set() and await self.ask(lambda: self.index.merge(is_live, made_at)):
             pass
+
+    async def keep_removed(self) -> None:
+        """Record the passage hashes of the texts that were removed as plagiarism, before a merge drops them."""
+        if numbers := await self._ledger.do(removed_texts.list_without_passages):
+            held = await self.ask(lambda: self.index.read_hashes(numbers))
+            await self._ledger.do(removed_texts.put_passages, held)
 
     async def flush(self, first: int, last: int) -> None:
         """Make a segment of the stories with these numbers, all of which are in memory."""

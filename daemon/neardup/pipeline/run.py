@@ -31,11 +31,12 @@ from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_sync import PassageReading, PassageRepair, PassageSync
 from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.quarantine import Quarantine
+from neardup.pipeline.returned_texts import find_returned
 from neardup.pipeline.run_lifecycle import finish_unless_stopped
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.submitted_pages import remove_unused
 from neardup.pipeline.summary import RunSummary
-from neardup.pipeline.upkeep import find_returned, select_again, settle_all
+from neardup.pipeline.upkeep import select_again, settle_all
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.pipeline.worker import Jobs, Worker, is_nearly_nothing_read, keep_examples, read_known, refuse_unreadable
 from neardup.pipeline.writer import BatchLookup, Writer
@@ -243,8 +244,8 @@ class Run:
                 self._enter("verifying", await parts.ledger.do(candidates.count_pending))
                 verifier.finish()
                 gauges.cancel()
-        if ended:
-            await self._finish_flags(verifier)
+        if ended and not self._options.fresh:
+            await verifier.match_serials()
         await parts.ledger.do(outbox.prune_changes, KEEP_CHANGES)
         await parts.ledger.do(remove_unused, parts.ledger.path)
         return ended
@@ -279,7 +280,7 @@ class Run:
         )
 
     async def _finish_candidates(self, writer: Writer, readers: ReaderPool, texts: Texts) -> None:
-        """Find what depends on all stories of the listing: common passages, and the matches that they change."""
+        """Find what depends on all stories: common passages, the matches that they change, and texts that returned."""
         parts, index_wait = self._parts, self._parts.index_wait
         if self._options.fresh:
             await readers.aclose()  # to free their memory for the build
@@ -297,12 +298,7 @@ class Run:
                 lambda: select_again(parts.index, self._passages, parts.ledger, parts.detection, texts),
                 may_take_long=True,
             )
-
-    async def _finish_flags(self, verifier: Verifier) -> None:
-        """Find what depends on all verified pairs: serials that follow each other, and texts that returned."""
-        if not self._options.fresh:
-            await verifier.match_serials()
-        await find_returned(self._parts.ledger, self._parts.detection)
+        await find_returned(parts.ledger, self._passages, parts.detection)
 
     async def _remove_gone(self, listed: Collection[int]) -> None:
         """Remove the stories whose pages are no longer in the folder, before a page that was renamed is compared."""

@@ -14,10 +14,7 @@ import asyncio
 import numpy as np
 
 from neardup.config import Detection
-from neardup.core.candidates.all_pairs import compare
 from neardup.core.fingerprint.version import algorithm
-from neardup.core.verify.scores import assess
-from neardup.core.verify.spans import measure_similarity
 from neardup.core.verify.text import Text
 from neardup.errors import NeardupError, Transient
 from neardup.index.passages.index import PassageIndex
@@ -32,11 +29,8 @@ from neardup.ledger import (
     permissions,
     removed_texts,
     serials,
-    stories,
     submissions,
-    versions,
 )
-from neardup.ledger.removed_texts import Returned
 from neardup.nomination.common_passages import count_again
 from neardup.nomination.passages import PassageNomination
 from neardup.nomination.stories import StoryProbe, nominate
@@ -44,12 +38,11 @@ from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import KEEP_CHANGES, catch_up
 from neardup.pipeline.passage_sync import PassageSync
+from neardup.pipeline.returned_texts import find_returned
 from neardup.pipeline.verifier import BATCH, BEFORE_ALL, Verifier, take_fitting
-from neardup.records import Candidate, PairedStory
 from neardup.telemetry.log import log
 
 STORIES_PER_LOOKUP = 256
-STORIES_PER_READ = 2_000
 EVERY_SECONDS = 10.0
 
 
@@ -114,37 +107,9 @@ class Upkeep:
         await select_again(self._index, self._passages, self._ledger, self._detection, self._texts)
         await self._ledger.do(serials.refresh)
         await verifier.verify(take_fitting(await self._ledger.do(candidates.list_pending, BEFORE_ALL, BATCH)))
-        await find_returned(self._ledger, self._detection)
+        await find_returned(self._ledger, self._passages, self._detection)
         await self._ledger.do(outbox.prune_changes, KEEP_CHANGES)
         await self._ledger.do(submitted_pages.remove_unused, self._ledger.path)
-
-
-async def find_returned(ledger: Ledger, detection: Detection) -> None:
-    """Compare the stories that came since the last time with the texts that were removed as plagiarism.
-
-    There are few of these, and their texts are gone: all are compared by their fingerprints, whatever the index.
-    """
-    number, last = await ledger.do(removed_texts.read_checked), await ledger.do(outbox.read_last_seq)
-    removed, by_id = await ledger.do(removed_texts.read_all)
-    of_language = dict(removed.by_language())
-    found = list[Returned]()
-    while by_id and len(page := await ledger.do(versions.list_fingerprints_after, number, STORIES_PER_READ)):
-        number = int(page.numbers[-1])
-        pairs = set[tuple[int, int]]()
-        for language, others in page.by_language():
-            if (held := of_language.get(language)) is not None:
-                alike = compare(held, others, detection.of(language).hamming)
-                pairs |= set(zip(held.ids[alike.stories].tolist(), others.ids[alike.others].tolist(), strict=True))
-        known = await ledger.do(stories.describe, {story_id for _, story_id in pairs})
-        for removed_id, story_id in sorted(pairs):
-            if row := known.get(story_id):
-                pair = Candidate(by_id[removed_id], PairedStory.of_row(dict(row)))
-                assessment = assess(pair, None, None, detection.of(pair.language))
-                if assessment is not None and assessment.kind is not None:
-                    similarity = measure_similarity(assessment, pair.a.words, pair.b.words)
-                    found.append(Returned(row["number"], removed_id, assessment.kind, similarity))
-    if found or last != await ledger.do(removed_texts.read_checked):
-        await ledger.do(removed_texts.record_checked, found, max(number, last))
 
 
 async def settle_all(index: Index, passages: PassageSync, ledger: Ledger, detection: Detection) -> None:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from neardup.core.verify.clusters import Policy
-from neardup.ledger.similarities import make_row
+from neardup.core.verify.spans import sum_up_copied
 from neardup.moderation.export.formats import make_schema, type_times
 from neardup.moderation.export.tables import MEMBERS, STORIES, Table, convert_story_row
 from neardup.records import NO_SPANS, Spans, count_milliseconds
@@ -142,11 +142,10 @@ def make_story_row(flags: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The row of one story by its flags; None where none of its words is copied."""
     first = flags[0]
     sources = [(flag["matched_id"], flag["kind"], _parse_spans(flag["story_spans"])) for flag in flags]
-    found = make_row(first["story_id"], 0, first["story_words"], sources)
-    if found is None:
+    copied = sum_up_copied(first["story_words"], sources)
+    if copied is None:
         return None
-    _, _, words, copied_words, similarity, count, top, top_share, kinds = found
-    source = next(flag for flag in flags if flag["matched_id"] == top)
+    source = next(flag for flag in flags if flag["matched_id"] == copied.top_source)
     row: dict[str, Any] = dict.fromkeys((*UNDECIDED, "top_source_known_since"))
     row |= {
         name: first[f"story_{name}"] for name in ("title", "author_id", "path", "name", "published_at", "updated_at")
@@ -155,10 +154,9 @@ def make_story_row(flags: list[dict[str, Any]]) -> dict[str, Any] | None:
     row |= {
         "story_id": first["story_id"],
         "language": first["story_language"],
-        "words": words,
-        "copied_words": copied_words,
+        "words": first["story_words"],
     }
-    row |= {"similarity": similarity, "sources": count, "top_share": top_share, "kinds": kinds}
+    row |= {name: value for name, value in copied._asdict().items() if name != "top_source"}
     row |= {name: count_milliseconds(row[name]) for name in row if name.endswith(("published_at", "updated_at"))}
     return type_times(convert_story_row(row), STORIES)
 

@@ -15,6 +15,7 @@ from neardup.index.passages.postings import PassageHashes
 from tests.index.passages.brute_force import answers, as_dicts, hash_sets, stories_from
 
 LEDGER, ALGORITHM = "ledger", "1"
+EVERY = 1_000  # no hash is common
 MADE_AT = 100  # the ledger's last change
 
 
@@ -34,6 +35,14 @@ def test_a_lookup_finds_what_brute_force_finds(
         found = index.look_up(probes, common)
         assert list(map(as_dicts, found)) == answers(stories, probes, common)
         assert index.held == ([(1, first - 1)] if written else [])
+        assert {number: set(hashes.tolist()) for number, hashes in index.read_hashes(list(stories)).items()} == {
+            number: set(hashes.tolist()) for number, hashes in stories.items()
+        }
+        after = data.draw(st.integers(0, max(stories, default=0)))
+        latest = {number: hashes for number, hashes in stories.items() if number > after}
+        for result, expected in zip(index.look_up(probes, EVERY, after), answers(latest, probes, EVERY), strict=True):
+            held = as_dicts(result)[0]
+            assert {number: held[number] for number in held if number > after} == expected[0]
 
         index.close()
         reopened = PassageIndex.open(Path(folder), LEDGER, ALGORITHM)

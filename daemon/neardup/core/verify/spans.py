@@ -5,11 +5,46 @@ The share of a story that stands in another, and in all its sources together, is
 passages with the edits inside them, without common passages.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
-from neardup.records import Assessment, Spans
+from neardup.core.verify.tiers import find_tier
+from neardup.records import Assessment, Kind, Spans
 
 BITS = 128  # of a SimHash
+
+
+class CopiedInAll(NamedTuple):
+    """How much of a story stands in all its sources together.
+
+    `top_source` is the id of the one with the largest share; `kinds` are those of all, the most severe first.
+    """
+
+    copied_words: int
+    similarity: float
+    sources: int
+    top_source: int
+    top_share: float
+    kinds: str
+
+
+def sum_up_copied(words: int, sources: Sequence[tuple[int, Kind, Spans]]) -> CopiedInAll | None:
+    """A story's number of words, and of each flag with a source its id, the kind and the copied words of the story.
+
+    None where none of its words is copied.
+    """
+    copied_of = {source_id: copied for source_id, _, spans in sources if (copied := count_words(spans))}
+    if not copied_of:
+        return None
+    copied = count_words(np.concatenate([spans for *_, spans in sources]))
+    top = min(copied_of, key=lambda source_id: (-copied_of[source_id], source_id))
+    kinds = sorted(
+        {kind for source_id, kind, _ in sources if source_id in copied_of}, key=lambda kind: find_tier(kind).severity
+    )
+    shares = measure_share(copied, words), measure_share(copied_of[top], words)
+    return CopiedInAll(copied, shares[0], len(copied_of), top, shares[1], ", ".join(kinds))
 
 
 def measure_share(copied: int, words: int) -> float:

@@ -40,6 +40,8 @@ from neardup.index.passages.postings import (
     Range,
     Row,
     Source,
+    get_hashes,
+    get_numbers,
     join_ranges,
     list_places,
     overlaps,
@@ -104,14 +106,15 @@ class PassageIndex:
         with self._state:
             self._tail.add(rows, self._list_held_ranges())
 
-    def look_up(self, probes: Sequence[PassageHashes], common: int) -> list[Found]:
+    def look_up(self, probes: Sequence[PassageHashes], common: int, after: int = 0) -> list[Found]:
         """For each probe, distinct ascending hashes, the stories that share passages with it.
 
-        A hash that more than `common` stories have finds none.  Raises PassagesDamaged.
+        A hash that more than `common` stories have finds none.  Segments without a number above `after` are left out.
+        Raises PassagesDamaged.
         """
         self._refresh()
         with self._state:
-            segments, tail = [file.usable() for file in self._segments], self._tail.view
+            segments, tail = [file.usable() for file in self._segments if file.last > after], self._tail.view
         return look_up(probes, common, segments, tail, self._executor)
 
     def find_holders(self, hashes: PassageHashes, most: int) -> Numbers:
@@ -130,6 +133,21 @@ class PassageIndex:
         with self._state:
             segments, tail = [file.usable() for file in self._segments], self._tail.view
         return find_postings(hashes, most, segments, tail)
+
+    def read_hashes(self, numbers: Sequence[int]) -> dict[int, PassageHashes]:
+        """The hashes of versions of stories, ascending, by number: of former ones too, until a merge drops them.
+
+        Reads the segments that have these numbers from end to end.  Raises PassagesDamaged.
+        """
+        self._refresh()
+        with self._state:
+            files = [file for file in self._segments if any(file.first <= number <= file.last for number in numbers)]
+            sources: list[Source] = [*(file.usable() for file in files), *self._tail.runs]
+        wanted, found = np.array(numbers, np.uint32), [NO_KEYS]
+        for _, keys in read_stripes(sources):
+            found.append(keys[np.isin(get_numbers(keys), wanted)])
+        held = np.concatenate(found)
+        return {number: get_hashes(held[get_numbers(held) == number]) for number in numbers}
 
     def flush(self, first: int, last: int, made_at: int, more: Keys = NO_KEYS) -> None:
         """Make the stories `first` to `last` of the tail a durable segment that holds these numbers.

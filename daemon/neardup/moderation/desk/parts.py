@@ -50,7 +50,7 @@ class Connections:
 
     def __init__(self, path: Path) -> None:
         """Open the connections.  Raises Fatal, for example if there is no ledger, and Transient if it is locked."""
-        if path.exists():  # an older schema is migrated
+        if path.exists():  # it may be of an earlier schema
             connect(path).close()
         self._idle: asyncio.LifoQueue[Ledger] = asyncio.LifoQueue()
         for _ in range(READERS):
