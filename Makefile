@@ -16,7 +16,7 @@ PARALLEL := -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 GRIDS   := $(addprefix tests/,core/text/test_html.py core/text/test_located.py core/text/test_look_alikes.py \
              core/text/test_normalize.py core/fingerprint/test_native.py core/verify/test_scores.py index \
              pipeline/test_cancellation.py insights/test_edits.py query/test_evasion.py \
-             serve/test_openapi.py moderation/desk/test_openapi.py)
+             serve/test_openapi.py moderation/desk/test_openapi.py native/test_native_core.py system/test_samples.py)
 # One test of 300 daily runs takes longer on a busy machine than any test of `make test` may.
 PATIENT := -o faulthandler_timeout=7200
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -81,8 +81,9 @@ aarch64: $(VENV)/test.stamp  ## run the laws of the native core on an emulated a
 docs: $(VENV)/run.stamp  ## generate the table of configuration keys
 	$(BIN)/python -m neardup.config.table deploy/docs/configuration.md
 
-chaos: $(VENV)/test.stamp tools  ## run the fault tests and the grids in full and print the table of faults (CHAOS=17)
+chaos: $(VENV)/test.stamp tools  ## run the fault tests, the grids and the laws in full and print the table of faults (CHAOS=17)
 	$(IN_MEMORY) CHAOS=$(or $(CHAOS),17) $(BIN)/pytest $(PARALLEL) $(PATIENT) tests/faults $(GRIDS)
+	$(IN_MEMORY) CHAOS=2 $(BIN)/pytest $(PARALLEL) -m hypothesis
 
 soak: $(VENV)/test.stamp tools  ## process 500,000 stories while store, Redis and process fail (STORIES=n)
 	$(BIN)/python -m tests.faults.soak $(STORIES)

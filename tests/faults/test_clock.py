@@ -21,7 +21,7 @@ from neardup.ops.service import Service
 from tests.support.builders import ledger_in_memory
 from tests.support.command import Neardup, embedded
 from tests.support.samples import PLANTED, ROWS, kinds
-from tests.support.sampling import CHAOS
+from tests.support.sampling import CHAOS, count_examples
 
 HOUR, DAY = 3_600_000, 86_400_000
 TODAY = 1_800_000_000_000
@@ -65,13 +65,13 @@ def assert_all_are_listed(days: list[tuple[int, int]], ahead: int) -> None:
     assert set(updated) <= listed, "some stories were never listed"
 
 
-@settings(max_examples=100 * CHAOS, deadline=None)
+@settings(max_examples=count_examples(100 * CHAOS), deadline=None)
 @given(st.lists(st.tuples(passing, st.one_of(behind, st.integers(0, 400 * DAY))), min_size=1, max_size=12))
 def test_no_story_is_lost_to_a_wrong_clock(days: list[tuple[int, int]]) -> None:
     assert_all_are_listed(days, ahead=0)
 
 
-@settings(max_examples=100 * CHAOS, deadline=None)
+@settings(max_examples=count_examples(100 * CHAOS), deadline=None)
 @given(st.lists(st.tuples(passing, st.one_of(behind, st.integers(60 * DAY, 400 * DAY))), min_size=1, max_size=12))
 def test_no_story_is_lost_to_stories_dated_ahead(
     days: list[tuple[int, int]],

@@ -19,6 +19,7 @@ from tests.support.builders import fill_ledger
 from tests.support.command import Neardup
 from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
+from tests.support.sampling import count_examples
 
 STORIES = 3_000
 PROBES = 16
@@ -53,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("damaged")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60), deadline=None)
 @given(rng=st.randoms(use_true_random=False), garbage=st.booleans())
 def test_a_lost_page_is_found_at_the_start(sound: Path, folder: Path, rng: random.Random, garbage: bool) -> None:
     path, size, pages = copy_of(sound, folder)
@@ -63,7 +64,7 @@ def test_a_lost_page_is_found_at_the_start(sound: Path, folder: Path, rng: rando
         connect(path)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=count_examples(30), deadline=None)
 @given(rng=st.randoms(use_true_random=False))
 def test_a_lost_stretch_of_a_large_ledger_is_found(sound: Path, folder: Path, rng: random.Random) -> None:
     path, size, pages = copy_of(sound, folder, "WHERE name = 'stories' AND pagetype = 'leaf' ORDER BY path")

@@ -15,6 +15,7 @@ from neardup.ops.backup import back_up
 from tests.faults.test_disk import assert_one_error_line
 from tests.support.builders import fill_ledger
 from tests.support.command import Neardup
+from tests.support.sampling import count_examples
 
 STORIES = 1_500
 PAGE = 4096
@@ -76,7 +77,7 @@ def assert_the_copy_is_sound(ledger: Path, copy: Path, previous: bytes) -> None:
     assert [path.name for path in copy.parent.glob("*copy*")] == [copy.name], "the backup left files behind"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60), deadline=None)
 @given(rng=st.randoms(use_true_random=False), bits=st.integers(1, 40), index=st.booleans())
 def test_flipped_bits_never_replace_a_good_copy(
     sound: Path, folder: Path, rng: random.Random, bits: int, index: bool
@@ -95,7 +96,7 @@ def test_a_definition_that_is_no_text_is_one_line(neardup: Neardup, sound: Path,
     assert "malformed database schema; to restore it, stop neardup" in diagnosis.out, diagnosis.err
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 @given(size=st.integers(0, 400_000), zeros=st.booleans())
 def test_a_torn_ledger_never_replaces_a_good_copy(sound: Path, folder: Path, size: int, zeros: bool) -> None:
     whole = sound.read_bytes()

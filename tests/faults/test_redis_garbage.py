@@ -17,6 +17,7 @@ from redis import exceptions
 
 from tests.support.faults.garbling_server import garbling
 from tests.support.languages import CODES, HINDI
+from tests.support.sampling import count_examples
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 STORY = Change(0, 7, None, BandedFingerprint(HINDI, bytes(16), bytes(64)), 7)
@@ -76,7 +77,7 @@ def test_garbage_during_a_call_is_waited_for(call: Call, layout: Layout, redis_u
     garbage=st.binary(max_size=40)
     | st.builds(lambda kind, rest: kind + rest, st.sampled_from([b"*", b"$", b":", b"+"]), st.binary(max_size=20))
 )
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=count_examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_random_bytes_are_waited_for(garbage: bytes, redis_url: str) -> None:
     asyncio.run(answers(CALLS["look_up"], garbage, "documented", redis_url))
 

@@ -6,11 +6,14 @@ from neardup.records import BandedFingerprint, Change
 
 from tests.support.index_under_test import Bench
 from tests.support.languages import HINDI, TAMIL
+from tests.support.sampling import count_examples
 
 hashes = st.binary(min_size=16, max_size=16)
 signatures = st.one_of(st.none(), st.binary(min_size=64, max_size=64))
 fingerprints = st.builds(BandedFingerprint, st.sampled_from([HINDI, TAMIL]), hashes, signatures)
-few = settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(
+    deadline=None, max_examples=count_examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @given(inserted=st.lists(fingerprints, max_size=6), others=st.lists(fingerprints, max_size=6))

@@ -17,12 +17,14 @@ from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.index_under_test import Bench, insert
 from tests.support.languages import HINDI, TAMIL
-from tests.support.sampling import CHAOS
+from tests.support.sampling import CHAOS, count_examples
 
 DISTANCE = 3
 
 hashes = st.binary(min_size=16, max_size=16)
-reused = settings(deadline=None, max_examples=20 * CHAOS, suppress_health_check=[HealthCheck.function_scoped_fixture])
+reused = settings(
+    deadline=None, max_examples=count_examples(20 * CHAOS), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def flip(simhash: bytes, bits: list[int]) -> bytes:

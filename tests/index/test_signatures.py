@@ -18,7 +18,7 @@ from neardup.records import BandedFingerprint, Change, Language
 from tests.support.builders import signature_band_values
 from tests.support.index_under_test import Bench
 from tests.support.languages import ENGLISH, GUJARATI, HINDI, MARATHI, ODIA, TAMIL, TELUGU
-from tests.support.sampling import CHAOS
+from tests.support.sampling import CHAOS, count_examples
 
 SIMHASH = bytes(range(16))
 BASE = bytes(range(ROWS))
@@ -28,7 +28,9 @@ signatures = st.one_of(
     st.integers(0, 2**32 - 1), st.sets(st.integers(0, 31), max_size=4).map(lambda bands: sum(1 << b for b in bands))
 ).map(lambda bits: bytes(row ^ 0xFF * (~bits >> n // 2 & 1) for n, row in enumerate(BASE)))
 stories = st.lists(st.tuples(SPOKEN, st.one_of(st.none(), signatures)), max_size=12)
-reused = settings(deadline=None, max_examples=12 * CHAOS, suppress_health_check=[HealthCheck.function_scoped_fixture])
+reused = settings(
+    deadline=None, max_examples=count_examples(12 * CHAOS), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def unlike(n: int) -> bytes:

@@ -15,6 +15,7 @@ from neardup.records import DECIDING, Fingerprinted, Skip, Skipped, Story, Verdi
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.copied_spans import flag_spans, spans_of
 from tests.support.languages import HINDI
+from tests.support.sampling import count_examples
 from tests.support.verdicts import give_verdict
 
 STORIES = 6
@@ -72,7 +73,7 @@ def seen_by_authors(db: sqlite3.Connection) -> list[Seen]:
     return found
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=count_examples(60))
 @given(listings, flagged, relisted)
 def test_authors_are_counted_as_their_flags_are(
     listing: list[tuple[str | None, int | None]],
@@ -144,7 +145,7 @@ def check_copies(db: sqlite3.Connection, author: str, foreign: list[Seen]) -> No
         assert found == authors.Copies(len(upheld), len(undecided), len(said) - len(upheld) - len(undecided))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=count_examples(40))
 @given(listings, flagged, st.sampled_from(AUTHORS))
 def test_undecided_stories_of_an_author_are_hidden_until_they_are_shown(
     listing: list[tuple[str | None, int | None]], pairs: dict[tuple[int, int], Verdict | None], author: str

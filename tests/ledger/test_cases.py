@@ -17,6 +17,7 @@ from neardup.records import Kind, Verdict
 from tests.support.builders import flag_pair, ledger_in_memory
 from tests.support.changing_ledger import LATEST, WORDS, ChangingLedger, pairs
 from tests.support.copied_spans import spans_of
+from tests.support.sampling import count_examples
 
 JOINING = {"open", "plagiarism", "repost", "quotation", "template"}
 
@@ -103,7 +104,7 @@ class AnyOperations(ChangingLedger):
 
 
 TestAnyOperations = AnyOperations.TestCase
-TestAnyOperations.settings = settings(deadline=None, max_examples=100, stateful_step_count=30)
+TestAnyOperations.settings = settings(deadline=None, max_examples=count_examples(100), stateful_step_count=30)
 
 
 def rows(db: sqlite3.Connection) -> list[tuple[Any, ...]]:

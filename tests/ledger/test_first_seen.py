@@ -14,6 +14,7 @@ from neardup.ledger import connect, first_seen, stories, transaction
 from neardup.ledger.first_seen import Entry, History, TreeHead, encode_entry
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
+from tests.support.sampling import count_examples
 
 # Stories that are seen, with the number of their text, at a time; None for a story that is forgotten.
 Seen = tuple[int, int | None]
@@ -36,7 +37,7 @@ def see(db: sqlite3.Connection, batch: Sequence[Seen], now: int) -> None:
         first_seen.forget(db, [story_id for story_id, text in batch if text is None])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=count_examples(60))
 @given(batches)
 def test_the_log_only_grows(history: list[list[Seen]]) -> None:
     """Each text of a story has one entry, that of when it was seen first, and no head changes by what comes after."""

@@ -16,6 +16,7 @@ from neardup.records import DECIDING, Fingerprinted, Kind, Language, Signals, Sk
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory, verify_pending
 from tests.support.languages import HINDI, NUMBER_OF, ODIA, TAMIL
+from tests.support.sampling import count_examples
 
 STORIES = 8
 AUTHORS = (None, "7", "07", "asha")
@@ -131,7 +132,7 @@ def filters(rows: list[Flag], authors: dict[int, str | None], wanted: Selection)
     ]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=count_examples(300))
 @given(many, st.dictionaries(ids, st.sampled_from(AUTHORS)), selections, st.integers(0, 4), st.integers(0, 4))
 def test_selection_equals_filtering_all_flags_in_queue_order(
     rows: list[Flag], authors: dict[int, str | None], wanted: Selection, limit: int, offset: int

@@ -13,6 +13,7 @@ from neardup.records import Fingerprinted, Language, Mark, MarkReason, Marks, Sk
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
 from tests.support.languages import HINDI, SAMPLED, TAMIL
+from tests.support.sampling import count_examples
 
 IDS = st.integers(1, 3)
 FOUND: st.SearchStrategy[Marks] = st.sampled_from(
@@ -22,7 +23,7 @@ EVENTS = ["new text", "same text", "no text", "not read", "missing", "forgotten"
 READINGS = st.lists(st.tuples(st.sampled_from(EVENTS), IDS, FOUND))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=count_examples(50))
 @given(READINGS)
 def test_marks_are_those_of_the_last_reading(readings: list[tuple[str, int, Marks]]) -> None:
     expected: dict[int, Marks] = {}
@@ -127,7 +128,7 @@ def is_chosen(outcome: Fingerprinted | Skipped, choice: MarkFilter) -> bool:
     )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=count_examples(100))
 @given(outcomes(), CHOICES, st.integers(1, 9))
 def test_the_selected_stories_are_listed_and_counted(
     made: list[Fingerprinted | Skipped], choice: MarkFilter, limit: int

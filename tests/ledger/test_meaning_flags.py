@@ -17,6 +17,7 @@ from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory
 from tests.support.languages import HINDI, TAMIL
+from tests.support.sampling import count_examples
 
 STORIES = 6
 
@@ -43,7 +44,7 @@ def queue(db: sqlite3.Connection, selection: Selection = meaning_flags.OPEN) -> 
 pairs = st.tuples(st.integers(1, STORIES), st.integers(1, STORIES)).filter(lambda pair: pair[0] < pair[1])
 
 
-@settings(max_examples=25)
+@settings(max_examples=count_examples(25))
 @given(st.dictionaries(pairs, st.floats(0.1, 0.9), max_size=8), st.integers(0, 8))
 def test_a_search_that_is_repeated_finds_nothing_new(margins: dict[tuple[int, int], float], done: int) -> None:
     with closing(ledger_in_memory()) as db:

@@ -16,6 +16,7 @@ from neardup.records import Fingerprinted, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
 from tests.support.languages import HINDI, TAMIL
+from tests.support.sampling import count_examples
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def numbers_of(db: sqlite3.Connection) -> list[int]:
 steps = st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["write", "remove", "forget"])), max_size=12)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=count_examples(50))
 @given(steps, st.integers(0, 12))
 def test_outbox_holds_the_stories_after_the_last_segment(steps: list[tuple[int, str]], last: int) -> None:
     with closing(ledger_in_memory()) as db:

@@ -29,6 +29,7 @@ from neardup.records import Fingerprinted, Skip, Skipped, Story, Verdict
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.copied_spans import flag_spans, spans_of
 from tests.support.languages import HINDI
+from tests.support.sampling import count_examples
 from tests.support.verdicts import give_verdict, undo
 
 DAY_MS = 86_400_000
@@ -85,7 +86,7 @@ def similar(db: sqlite3.Connection) -> dict[int, float]:
     return dict(db.execute("SELECT story_id, similarity FROM similarities").fetchall())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=count_examples(40))
 @given(st.lists(st.sampled_from(list(GRANTS)), max_size=3, unique=True), st.sampled_from([None, *PAIRS]))
 def test_the_order_of_flags_permissions_and_verdicts_means_nothing(
     granted: list[Grant], judged: tuple[int, int] | None

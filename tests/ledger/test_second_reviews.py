@@ -17,6 +17,7 @@ from neardup.records import DECIDING, Verdict
 
 from tests.support.builders import flag_pair, ledger_in_memory
 from tests.support.languages import HINDI, TAMIL
+from tests.support.sampling import count_examples
 from tests.support.verdicts import give_verdict
 
 verdict_pairs = st.tuples(st.sampled_from(DECIDING[:3]), st.sampled_from(DECIDING[:3]))
@@ -65,7 +66,7 @@ def test_share_of_the_decided_cases_waits_for_others() -> None:
         assert second_reviews.list_waiting(db, 1, "Ravi") == every, "an open case waits"
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=count_examples(20))
 @given(st.lists(st.sampled_from(DECIDING), min_size=4, max_size=4))
 def test_cases_on_which_two_differ_are_open_for_a_third(second: list[Verdict]) -> None:
     with closing(decided(4)) as db:

@@ -11,6 +11,7 @@ from neardup.records import Fingerprinted, Story
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.languages import HINDI, ODIA, TAMIL
+from tests.support.sampling import count_examples
 
 DAY_MS = 24 * 3_600_000
 NOW = 2_000 * DAY_MS
@@ -21,7 +22,7 @@ tries = st.lists(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=count_examples(25))
 @given(tries)
 def test_each_copy_counts_once_in_each_sum(tried: list[Trial]) -> None:
     sums = {(recall.language, recall.subject): recall for recall in self_checks.sum_recalls(tried)}

@@ -18,6 +18,7 @@ from neardup.records import Assessment, Candidate, Fingerprinted, Kind, Signals,
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.languages import HINDI
+from tests.support.sampling import count_examples
 
 CHAPTERS = 5
 Shared = dict[tuple[int, int], tuple[Kind | None, int]]  # kind and copied words of the pairs that are not missed by far
@@ -209,7 +210,7 @@ changes = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=count_examples(40))
 @given(st.lists(changes, max_size=12))
 def test_what_matches_follows_from_the_stories_and_their_pairs(steps: list[tuple[Any, ...]]) -> None:
     with closing(ledger_in_memory()) as db:

@@ -17,6 +17,7 @@ from neardup.records import Kind, Spans
 
 from tests.support.changing_ledger import LATEST, STORIES, WORDS, ChangingLedger, pairs
 from tests.support.copied_spans import flag_spans, spans_of
+from tests.support.sampling import count_examples
 
 runs = st.lists(st.tuples(st.integers(0, WORDS - 1), st.integers(1, 15)), min_size=1, max_size=3).map(
     lambda found: spans_of(*((start, min(start + words, WORDS)) for start, words in found))
@@ -123,7 +124,7 @@ class AnyOperations(ChangingLedger):
 
 
 TestAnyOperations = AnyOperations.TestCase
-TestAnyOperations.settings = settings(deadline=None, max_examples=100, stateful_step_count=25)
+TestAnyOperations.settings = settings(deadline=None, max_examples=count_examples(100), stateful_step_count=25)
 
 
 bounds = st.tuples(st.integers(0, 2**20), st.integers(1, 400)).map(lambda run: (run[0], run[0] + run[1]))

@@ -12,6 +12,7 @@ from neardup.records import Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
 from tests.support.languages import HINDI
+from tests.support.sampling import count_examples
 
 RECORDED = 1_000
 
@@ -29,7 +30,7 @@ EVENTS = {
 }
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=count_examples(30))
 @given(st.lists(st.sampled_from(sorted(EVENTS)), max_size=5))
 def test_known_since_survives_every_change_of_the_story(events: list[str]) -> None:
     with closing(ledger_in_memory()) as db, pytest.MonkeyPatch.context() as patch:

@@ -19,6 +19,7 @@ from neardup.ledger import connect, flags, stories, transaction, verdicts
 from neardup.records import DECIDING, Verdict, format_time
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
+from tests.support.sampling import count_examples
 
 FLAGS = 4
 steps = st.lists(
@@ -243,7 +244,7 @@ def clock(patch: pytest.MonkeyPatch) -> Iterator[int]:
     return iter(lambda: last[0], None)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=count_examples(40))
 @given(log_steps)
 def test_log_is_what_happened(done: list[tuple[bool, tuple[int, ...]]]) -> None:
     with closing(filled()) as db, pytest.MonkeyPatch.context() as patch:

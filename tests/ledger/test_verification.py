@@ -18,6 +18,7 @@ from neardup.records import Assessment, Fingerprinted, Kind, Signals, Skip, Skip
 from tests.support.builders import commit, fingerprint_of, fingerprinted, ledger_in_memory
 from tests.support.copied_spans import flag_spans, spans_of
 from tests.support.languages import HINDI
+from tests.support.sampling import count_examples
 
 MOST = 2
 
@@ -47,7 +48,7 @@ def verify(db: sqlite3.Connection, kind: Kind | None) -> None:
 some = st.lists(st.sampled_from(range(2, 9)), max_size=4, unique=True)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=count_examples(60))
 @given(st.lists(st.tuples(st.integers(1, 8), some, some), max_size=4), st.sampled_from([None, PARTIAL, EXACT]))
 def test_whole_texts_match_as_if_there_were_no_passages(
     nominated: list[tuple[int, list[int], list[int]]], kind: Kind | None

@@ -21,6 +21,8 @@ from neardup.meaning.margins import (
     pair_chunks,
 )
 
+from tests.support.sampling import count_examples
+
 lengths = st.integers(1, 3)
 
 
@@ -35,7 +37,7 @@ def best_by_dynamic_programming(cosines: Vectors) -> float:
     return float(best.max()) / len(cosines)
 
 
-@settings(max_examples=30)
+@settings(max_examples=count_examples(30))
 @given(st.integers(0, 99), lengths, lengths)
 def test_it_is_the_best_monotone_one_both_ways(seed: int, n: int, m: int) -> None:
     a, b = chunks(seed, n), chunks(seed + 100, m)
@@ -53,7 +55,7 @@ def test_a_short_copy_counts_for_less_than_a_long_one() -> None:
     assert found[0] < WEIGHTS[3] == 1
 
 
-@settings(max_examples=30)
+@settings(max_examples=count_examples(30))
 @given(st.integers(0, 99), lengths, lengths)
 def test_every_chunk_has_a_partner_and_none_goes_back(seed: int, n: int, m: int) -> None:
     a, b = chunks(seed, n), chunks(seed + 100, m)
@@ -107,7 +109,7 @@ def random_values(of: ExtremeValues, n: int, seed: int = 1) -> list[float]:
     return values
 
 
-@settings(max_examples=20)
+@settings(max_examples=count_examples(20))
 @given(st.floats(-0.1, 0.3), st.floats(0.01, 0.1), shapes, st.integers(0, 99))
 def test_a_fit_finds_the_distribution_though_some_stories_have_copies(
     location: float, scale: float, shape: float, seed: int

@@ -6,10 +6,11 @@ from pathlib import Path
 from neardup.core import native
 
 from tests.native.sanitized import MARK, PACKAGE, build, copy_package, run, run_laws
+from tests.support.sampling import count_examples
 
 HEADER = PACKAGE / "core" / "native" / "neardup.h"
 OWN_FUNCTIONS = {"nd_interface"}  # the loader calls it without a binding
-EXAMPLES = 20  # of each law: its own room tries more
+EXAMPLES = count_examples(20)  # of each law: its own room tries more
 OVERRUN = "#include <stdint.h>\nint64_t last(const uint8_t *bytes, int64_t size) { return bytes[size]; }\n"
 
 

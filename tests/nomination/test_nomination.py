@@ -35,6 +35,7 @@ from neardup.records import BandedFingerprint, Fingerprint, Fingerprinted, Langu
 from tests.support.builders import commit, ledger_in_memory
 from tests.support.faults.redis_faults import RedisServer
 from tests.support.languages import CODES, HINDI, TAMIL
+from tests.support.sampling import count_examples
 
 DETECTION = Detection()
 VERSION = fingerprint_version.version()
@@ -86,7 +87,7 @@ def test_texts_that_are_looked_up_in_memory_have_the_pairs_of_all_at_once(corpus
     assert found == in_memory(corpus)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=count_examples(10))
 @given(corpora, st.sampled_from([2, 4, 50]))
 def test_lookups_and_an_audit_nominate_the_pairs_of_memory(
     tmp_path_factory: pytest.TempPathFactory, corpus: list[Held], common: int

@@ -12,6 +12,7 @@ from neardup.records import Language
 from tests.support.languages import CODES, SAMPLED
 from tests.support.paths import SAMPLES
 from tests.support.sample_texts import STORIES
+from tests.support.sampling import count_examples
 
 BOXES = ("<div class='{}'><a>{}</a></div>", "<p id='{}'>{}</p>", "<ul class='wide {}'><li>{}</li></ul>")
 names = st.sampled_from(["share", "read-more", "_Box_x1"])
@@ -32,7 +33,7 @@ def pages_with(box: str, name: str) -> list[tuple[Language, Page]]:
     ]
 
 
-@settings(max_examples=9)
+@settings(max_examples=count_examples(9))
 @given(st.sampled_from(BOXES), names)
 def test_a_box_that_every_page_repeats_is_removed_whatever_its_language(box: str, name: str) -> None:
     pages = pages_with(box, name)

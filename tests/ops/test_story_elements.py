@@ -14,6 +14,7 @@ from neardup.records import Language
 from tests.support.languages import SAMPLED
 from tests.support.paths import SAMPLES
 from tests.support.sample_texts import STORIES
+from tests.support.sampling import count_examples
 
 MENU = "<nav><ul>" + "".join(f"<li><a href='/{n}'>Genre number {n}</a></li>" for n in range(30)) + "</ul></nav>"
 FOOTER = "<footer><div class='legal'>" + "All rights are reserved by the publisher. " * 8 + "</div></footer>"
@@ -33,7 +34,7 @@ def words_of(pages: list[Page], body: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("language", SAMPLED)
-@settings(max_examples=6)
+@settings(max_examples=count_examples(6))
 @given(st.sampled_from(HOLDERS), names)
 def test_the_proposal_holds_the_stories_and_nothing_else(language: Language, holder: str, name: str) -> None:
     pages = [page(text, holder, name) for text in STORIES[language]]

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.pages.limits import START, AdaptiveLimit
 
+from tests.support.sampling import count_examples
+
 
 class SimulatedStore:
     """A store in simulated time: it serves `servers` requests at once, each in `seconds`; the others queue."""
@@ -77,7 +79,7 @@ def jittered() -> Iterator[float]:
     return (3.0 if n % 20 == 19 else 0.8 + 0.05 * (n * 7 % 9) for n in count())
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=count_examples(30))
 @given(st.integers(1, 40), st.integers(1, 60), st.lists(st.floats(0.1, 9), min_size=1, max_size=20))
 async def test_requests_keep_the_limit_and_the_limit_its_bounds(most: int, servers: int, jitters: list[float]) -> None:
     store = SimulatedStore(most, servers, 0.02)

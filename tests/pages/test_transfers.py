@@ -18,6 +18,7 @@ from neardup.pages.store import Pages
 from tests.support.builders import fetch_page
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.one_body_server import BODY, Server, content_of, with_keys
+from tests.support.sampling import count_examples
 
 REPEATS = 9  # more than the attempts that libcurl could make by itself
 
@@ -45,7 +46,7 @@ def outcome(fetch: Callable[[], Page | None]) -> object:
         return type(error), str(error), vars(error)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=count_examples(15), deadline=None)
 @given(st.lists(st.sampled_from(FAULTS), min_size=1, max_size=12))
 @example([Fault.SILENT])
 @example([*FAULTS, *FAULTS])

@@ -36,6 +36,7 @@ from structlog.testing import capture_logs
 from tests.support.builders import fingerprint_of
 from tests.support.languages import HINDI, ODIA
 from tests.support.passages import passages_of
+from tests.support.sampling import count_examples
 
 Pairs = set[tuple[int, int, str, int]]
 Text = tuple[int, list[int], list[int] | None]
@@ -177,7 +178,7 @@ INDEXES = st.sampled_from([SqliteIndex, LaggingIndex])
 
 
 @given(kind=INDEXES, rows=listed, data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=count_examples(60))
 def test_flags_are_those_of_brute_force_in_any_order_and_batches(
     kind: type[SqliteIndex], rows: list[tuple[Language, Text, int]], data: st.DataObject
 ) -> None:
@@ -191,7 +192,7 @@ def test_flags_are_those_of_brute_force_in_any_order_and_batches(
 @given(
     kind=st.sampled_from([SqliteIndex, LaggingIndex]), versions=st.lists(listed, min_size=2, max_size=4), ahead=aheads
 )
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=count_examples(40))
 def test_after_edits_only_the_last_versions_count(
     kind: type[SqliteIndex], versions: list[list[tuple[Language, Text, int]]], ahead: int
 ) -> None:

@@ -29,6 +29,7 @@ from neardup.records import Fingerprinted, Language, Story
 
 from tests.support.builders import fingerprint_of
 from tests.support.languages import BENGALI, HINDI
+from tests.support.sampling import count_examples
 
 EVERYTHING = 10**6
 Made = tuple[Language, set[int]]
@@ -100,7 +101,7 @@ async def swept(ledger: Ledger, detection: Detection, after: int = 0, parts: int
     return after, not stop.is_set()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=count_examples(25))
 @given(corpora, st.randoms(use_true_random=False))
 def test_a_sweep_nominates_what_lookups_nominate(corpus: list[Made], random: Random) -> None:
     numbered = list(enumerate(corpus))
@@ -118,7 +119,7 @@ def test_a_sweep_nominates_what_lookups_nominate(corpus: list[Made], random: Ran
         asyncio.run(play(Path(folder)))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=count_examples(25))
 @given(corpora, st.integers(1, 4), st.integers(1, 30))
 def test_an_interrupted_sweep_continues(corpus: list[Made], parts: int, listed: int) -> None:
     async def play(folder: Path) -> None:

@@ -20,6 +20,7 @@ from structlog.testing import capture_logs
 
 from tests.support.builders import commit, fingerprint_of
 from tests.support.languages import HINDI
+from tests.support.sampling import count_examples
 
 BAD_ROW = BadRow("row:1", Dead.BAD_ROW, "no catalogue")
 ids = st.sets(st.integers(-9, -1))
@@ -61,7 +62,7 @@ async def after_listing(held: set[int], rows: list[ListedRow], stop_after: int |
     return left
 
 
-few = settings(max_examples=20)  # each makes a ledger
+few = settings(max_examples=count_examples(20))  # each makes a ledger
 
 
 @given(ids, ids.filter(bool))

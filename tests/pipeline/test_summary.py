@@ -41,6 +41,7 @@ from neardup.records import (
 from tests.support.builders import fingerprint_of, ledger_in_memory
 from tests.support.languages import ENGLISH, HINDI, MARATHI, SAMPLED, TAMIL
 from tests.support.sample_texts import STORIES
+from tests.support.sampling import count_examples
 
 WHOLE = Extraction()
 PAGES = 40  # of a language, of which every night draws STORIES_A_NIGHT
@@ -186,7 +187,7 @@ def test_only_listings_of_the_source_are_compared() -> None:
 VALUES = st.tuples(*[st.floats(0, 1)] * 4, st.booleans(), st.integers(1, 5000))
 
 
-@settings(max_examples=20)
+@settings(max_examples=count_examples(20))
 @given(st.lists(VALUES, min_size=1, max_size=20), st.integers(1, 500), st.integers(1, 500), st.integers(0, 50))
 def test_a_reading_is_the_mean_and_its_error(
     values: list[tuple[float, ...]], repeats: int, block: int, empty: int

@@ -35,6 +35,7 @@ from tests.support.checked_ledger import CheckedLedger, checked_ledger, text_of
 from tests.support.compared_stories import story_of
 from tests.support.languages import ENGLISH, GUJARATI, SAMPLED, TELUGU
 from tests.support.sample_texts import STORIES
+from tests.support.sampling import count_examples
 from tests.support.transliteration import transliterated
 
 SOURCE, COPY = 1, 2  # ids
@@ -216,7 +217,7 @@ def assert_highlighted(facts: Evidence, flagged: Answer) -> None:
         assert places([(stretch.first, stretch.end) for stretch in copied]) == expected, "a page shows other words"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=count_examples(60))
 @given(pairs())
 def test_every_output_gives_the_same_answer(pair: Pair) -> None:
     pytest.importorskip("pyspark")

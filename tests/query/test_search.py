@@ -21,6 +21,7 @@ from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.languages import HINDI, TEXTS
+from tests.support.sampling import count_examples
 
 WORDS = ["कहानी", "क़िस्सा", "Story", "ஶ்ரீ", "1984", "la"]
 names = st.none() | st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
@@ -59,7 +60,7 @@ def put(db: sqlite3.Connection, story_id: int, title: str | None, language: Lang
     commit(db, Fingerprinted(story, fingerprint_of(next(texts).to_bytes(16)), None))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=count_examples(40))
 @given(steps)
 def test_search_finds_what_a_scan_of_the_titles_finds(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, str | None]]

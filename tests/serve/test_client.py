@@ -31,6 +31,7 @@ from neardup.serve.operations import OPERATIONS, author_of
 from neardup.serve.rights_messages import AuthorCopies, Complaint
 from yarl import URL
 
+from tests.support.sampling import count_examples
 from tests.support.servers import free_port
 
 ANSWER = CheckAnswer(
@@ -264,7 +265,7 @@ anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max
 wrong = anything | st.lists(anything, max_size=2) | st.dictionaries(st.text(max_size=3), anything, max_size=2)
 
 
-@settings(max_examples=40)
+@settings(max_examples=count_examples(40))
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(("story_id", "language", "text", "author_id", "title"), wrong)))
 def test_a_bad_argument_is_named_and_nothing_else_is_raised(arguments: dict[str, Any]) -> None:
     """Each argument may be anything: a call cannot be sent, or is sent to a server that is not there."""

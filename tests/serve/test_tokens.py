@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from neardup.errors import Misuse
 from neardup.serve.tokens import Right, new_token, open_tokens, read_tokens, rights_of
 
+from tests.support.sampling import count_examples
+
 NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True)
 RIGHTS = st.frozensets(st.sampled_from(Right), min_size=1)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=count_examples(30))
 @given(st.dictionaries(NAMES, RIGHTS, min_size=1, max_size=4))
 def test_each_token_is_found_with_its_rights(tmp_path: Path, rights: dict[str, frozenset[Right]]) -> None:
     path = tmp_path / "tokens.toml"

@@ -12,6 +12,8 @@ from neardup.spark import candidates as spark_candidates
 from neardup.spark import prints
 from neardup.spark.candidates import count_holders
 
+from tests.support.sampling import count_examples
+
 keys = st.lists(st.integers(0, 5), max_size=30).map(sorted)
 sizes = st.integers(1, 7)
 MOST_COPIES = 6
@@ -24,7 +26,7 @@ def batches_of(drawn: list[int], size: int, **columns: list[int]) -> list[pa.Rec
     return list(table.to_batches(max_chunksize=size))
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(keys, sizes, st.integers(1, 8), st.integers(1, 4))
 def test_every_row_is_in_the_bucket_of_its_key(drawn: list[int], size: int, at_a_time: int, limit: int) -> None:
     seen, members = list[int](), dict[int, list[int]]()
@@ -42,7 +44,7 @@ def test_every_row_is_in_the_bucket_of_its_key(drawn: list[int], size: int, at_a
     assert seen == list(range(len(drawn))), "a row is missing, or comes twice"
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), max_size=30),
     sizes,

@@ -28,6 +28,9 @@ path_style = true
 body = "main"
 """
 
+NO_SERVER = "http://127.0.0.1:9"
+ONE_ATTEMPT = "from neardup.source import athena; athena.RETRIES['max_attempts'] = 1"
+
 
 def flagged(neardup: Neardup) -> list[dict[str, Any]]:
     """The open flags of copies of works, in the columns that depend on no store."""
@@ -76,7 +79,8 @@ def test_works_from_athena_are_those_of_a_file(make_neardup: Callable[..., Neard
     ended = cloud("reference", "sync")
     assert (ended.code, "Traceback" in ended.err) == (2, False), ended.err
     assert "the result of the Athena query: no column catalogue" in ended.err.splitlines()[-1]
-    ended = cloud("reference", "sync", AWS_ENDPOINT_URL_ATHENA="http://127.0.0.1:9")
+    (cloud.folder / "sitecustomize.py").write_text(ONE_ATTEMPT, encoding="utf-8")
+    ended = cloud("reference", "sync", AWS_ENDPOINT_URL_ATHENA=NO_SERVER, PYTHONPATH=str(cloud.folder))
     assert (ended.code, "Traceback" in ended.err) == (75, False), ended.err
     assert "Athena does not answer" in ended.err.splitlines()[-1]
     assert flagged(cloud) == expected, "a sync that could not list the works changed their flags"

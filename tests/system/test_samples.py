@@ -19,7 +19,7 @@ from tests.support.samples import PLANTED, ROWS, TRUTH, kinds
 from tests.support.sampling import CHAOS
 from tests.support.servers import REGION, Aws
 
-RUNS = 12 if CHAOS > 1 else 4  # only some runs hung
+RUNS = 12 if CHAOS > 1 else 2  # only some runs hung
 CLOUD = """
 [source]
 kind = "athena"

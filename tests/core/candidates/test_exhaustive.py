@@ -7,6 +7,7 @@ from neardup.core.candidates.all_pairs import LEAST_ROWS, compare
 from neardup.core.candidates.banding import FingerprintArrays
 
 from tests.support.languages import NAMES
+from tests.support.sampling import count_examples
 
 HAMMING = 3
 # Few values, so that rows and bits of unrelated stories are often equal.
@@ -27,7 +28,7 @@ def agreeing(first: Story, second: Story) -> int:
     return 0 if a is None or b is None else sum(x == y for x, y in zip(a, b, strict=True))
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(stories, stories)
 def test_every_close_pair_is_found(some: list[Story], others: list[Story]) -> None:
     found = compare(arrays(some), arrays(others), HAMMING)

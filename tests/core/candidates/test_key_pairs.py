@@ -21,6 +21,7 @@ from neardup.records import BandedFingerprint
 
 from tests.core.candidates.test_select import Thresholds, hashes, signatures
 from tests.support.languages import HINDI, MARATHI
+from tests.support.sampling import count_examples
 
 MANY = 10**6
 NAMES = {0: HINDI, 1: MARATHI}
@@ -72,7 +73,7 @@ def brute_force(drawn: list[BandedFingerprint], own: Thresholds) -> set[tuple[in
     return set(zip(left.tolist(), right.tolist(), strict=True))
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(stories, limits, st.sampled_from([1, 2, 3, MANY]))
 def test_each_similar_pair_is_found_once(drawn: list[BandedFingerprint], own: Thresholds, part: int) -> None:
     found, left_out = joined(drawn, own, first_id=1, part=part)
@@ -95,7 +96,7 @@ def test_works_are_not_paired_with_works() -> None:
     assert sorted(found) == [(0, 2), (1, 2)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(st.lists(st.sets(st.integers(0, 12), max_size=8), max_size=10))
 def test_each_pair_that_shares_hashes_is_found_once(drawn: list[set[int]]) -> None:
     holders = defaultdict(list)

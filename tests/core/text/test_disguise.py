@@ -13,6 +13,7 @@ from neardup.records import Language
 
 from tests.support.languages import ENGLISH, MALAYALAM, SAMPLED, TEXTS
 from tests.support.sample_texts import STORIES
+from tests.support.sampling import count_examples
 
 UNSEEN_SIGNS = "\u00ad\u200b\u200e\u2061\u3164\ufdd0\ufe0e\ufeff\U000e0061"
 CONTROLS = "\x01\x08\x0e\x1b\x7f\x80\x9f"
@@ -75,7 +76,7 @@ def test_look_alikes_count_by_their_share_of_the_letters(look_alike: dict[int, i
     assert of(text) == (counted(n / letters(text)), 0)
 
 
-@settings(max_examples=30)
+@settings(max_examples=count_examples(30))
 @given(st.lists(PIECES | st.text(max_size=9)).map("".join))
 def test_the_native_count_equals_the_reference(text: str) -> None:
     assert count_characters(text) == count_characters.reference(text)
@@ -86,7 +87,7 @@ RUNS = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(st.lists(st.builds(str.__mul__, RUNS, st.integers(1, 150)), max_size=8).map("".join))
 def test_the_native_count_equals_the_reference_in_long_texts(text: str) -> None:
     assert count_characters(text) == count_characters.reference(text)

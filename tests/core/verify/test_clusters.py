@@ -17,6 +17,8 @@ from neardup.core.verify.clusters import (
 )
 from neardup.records import is_work
 
+from tests.support.sampling import count_examples
+
 edges = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 12), st.floats(0.3, 1)).filter(lambda edge: edge[0] < edge[1]),
     max_size=14,
@@ -93,7 +95,7 @@ MEMBERS = st.lists(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=count_examples(50))
 @given(MEMBERS, st.sampled_from(POLICIES))
 def test_one_member_is_kept_or_all_works_and_the_order_of_the_members_does_not_matter(
     members: list[Member], policy: Policy
@@ -105,7 +107,7 @@ def test_one_member_is_kept_or_all_works_and_the_order_of_the_members_does_not_m
     assert choose_kept(sorted(members, key=lambda member: member.story_id), policy) == keep
 
 
-@settings(max_examples=50)
+@settings(max_examples=count_examples(50))
 @given(MEMBERS)
 def test_each_policy_keeps_what_it_names(members: list[Member]) -> None:
     [earliest], [newest], [longest] = (choose_kept(members, policy) for policy in ("earliest", "newest", "longest"))

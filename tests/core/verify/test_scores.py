@@ -34,7 +34,7 @@ from neardup.records import Assessment, Candidate, Kind, Language, PairedStory, 
 
 from tests.support.languages import HINDI, MARATHI, ODIA, SAMPLED, TELUGU, TEXTS
 from tests.support.sample_texts import STORIES
-from tests.support.sampling import CHAOS
+from tests.support.sampling import CHAOS, count_examples
 from tests.support.transliteration import transliterated
 from tests.support.words import text_of_words
 
@@ -206,7 +206,7 @@ def assessed(
     return assess(pair, text_of_words(a), text_of_words(b), Thresholds(), common)
 
 
-@settings(deadline=None, max_examples=100 * CHAOS)
+@settings(deadline=None, max_examples=count_examples(100 * CHAOS))
 @given(st.sampled_from(SAMPLED), st.data())
 def test_two_labels_change_the_kind_alone_in_one_script_and_a_passage_is_no_copy(
     language: Language, data: st.DataObject

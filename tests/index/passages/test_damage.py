@@ -28,6 +28,7 @@ from neardup.index.passages.segment import (
 )
 
 from tests.index.passages.brute_force import Answer, answers, as_dicts
+from tests.support.sampling import count_examples
 
 LEDGER, ALGORITHM, COMMON = "ledger", "1", 5
 MADE_AT = 100  # the ledger's last change
@@ -70,7 +71,7 @@ def two_segments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=count_examples(40))
 @given(data=st.data())
 def test_damage_anywhere_is_found_named_and_healed(two_segments: Path, data: st.DataObject) -> None:
     path = max(two_segments.iterdir())

@@ -22,6 +22,7 @@ from neardup.index.passages.join import JoinStep
 from neardup.index.passages.postings import PassageHashes
 
 from tests.index.passages.brute_force import answers, as_dicts, holders, pairs, stories_from, without
+from tests.support.sampling import count_examples
 
 LEDGER, ALGORITHM = "ledger", "1"
 MADE_AT = 100  # the ledger's last change
@@ -62,7 +63,7 @@ def different(stories: Iterable[int]) -> Numbers:
     return np.arange(max([0, *stories]) + 1, dtype=np.uint32)
 
 
-@settings(max_examples=60)  # a flush syncs
+@settings(max_examples=count_examples(60))  # a flush syncs
 @given(stories_from(1, max_size=15), st.data(), st.integers(1, 4), st.sets(st.integers(1, 60)))
 def test_merge_and_join_find_what_brute_force_finds(
     stories: dict[int, PassageHashes], data: st.DataObject, common: int, dead: set[int]
@@ -159,7 +160,7 @@ hashes = st.sets(st.integers(0, 2**32 - 1) | st.integers(0, 9), max_size=6)
 
 
 @given(stories=st.dictionaries(st.integers(1, 60), hashes, max_size=20), flushed=st.integers(0, 60))
-@settings(max_examples=40)
+@settings(max_examples=count_examples(40))
 def test_each_story_has_its_hashes_again(stories: dict[int, set[int]], flushed: int) -> None:
     """Some are in a segment, the others in memory."""
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:

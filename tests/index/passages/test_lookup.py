@@ -13,13 +13,14 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.postings import PassageHashes
 
 from tests.index.passages.brute_force import answers, as_dicts, hash_sets, stories_from
+from tests.support.sampling import count_examples
 
 LEDGER, ALGORITHM = "ledger", "1"
 EVERY = 1_000  # no hash is common
 MADE_AT = 100  # the ledger's last change
 
 
-@settings(max_examples=60)  # a flush syncs
+@settings(max_examples=count_examples(60))  # a flush syncs
 @given(stories_from(1, max_size=15), st.data(), st.lists(hash_sets, max_size=4), st.integers(0, 4))
 def test_a_lookup_finds_what_brute_force_finds(
     stories: dict[int, PassageHashes], data: st.DataObject, probes: list[PassageHashes], common: int

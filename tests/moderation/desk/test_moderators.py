@@ -31,6 +31,7 @@ from neardup.records import Language
 from tests.support.builders import flag_pair
 from tests.support.desk_client import Client, desk, get, hidden_fields, send, sign_in
 from tests.support.languages import HINDI, TAMIL
+from tests.support.sampling import count_examples
 
 KAMALA = 'കമല . ~ "क" \\'
 NAMES = st.text(min_size=1, max_size=60).map(clean_name).filter(bool)
@@ -38,7 +39,7 @@ spoken = st.lists(st.sampled_from(LANGUAGES), unique=True, max_size=3).map(tuple
 people = st.dictionaries(NAMES, st.tuples(st.frozensets(st.sampled_from(Right), min_size=1), spoken), max_size=3)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=count_examples(30), deadline=None)
 @given(people)
 def test_each_moderator_is_found_by_token_with_rights_and_languages(
     tmp_path: Path, found: dict[str, tuple[frozenset[Right], tuple[Language, ...]]]

@@ -35,6 +35,7 @@ from neardup.source.parse import parse_id
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory, verify_pending
 from tests.support.languages import TEXTS
+from tests.support.sampling import count_examples
 
 selections = st.builds(
     Selection,
@@ -113,7 +114,7 @@ def decide(db: sqlite3.Connection, case_id: int) -> None:
     cases.refresh(db)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=count_examples(50))
 @given(st.integers(2, 12), st.data())
 def test_next_case_is_the_next_open_one(size: int, data: st.DataObject) -> None:
     with closing(ledger(size)) as db:
@@ -134,7 +135,7 @@ def test_next_case_is_the_next_open_one(size: int, data: st.DataObject) -> None:
             assert again.after == expected, "a repeated request differs"
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=count_examples(30))
 @given(st.integers(1, 8))
 def test_queue_can_be_walked_from_end_to_end(size: int) -> None:
     with closing(ledger(size)) as db:

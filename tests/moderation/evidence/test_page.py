@@ -24,6 +24,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from tests.support.compared_stories import THRESHOLDS, every_planted_pair, sample, story_of, wild_texts
 from tests.support.languages import CODES, TEXTS
+from tests.support.sampling import count_examples
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -102,7 +103,7 @@ def test_planted_pairs_have_the_language_of_their_stories(pair: dict[str, Any]) 
     assert "of A is also in B" in only(page, "h1").text() or pair["kind"] == "exact"
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=count_examples(50))
 @given(wild_texts, st.lists(st.sampled_from(ATTACKS), max_size=4), st.sampled_from(LANGUAGES))
 def test_hostile_stories_stay_text(wild: str, attacks: list[str], language: Language) -> None:
     hostile = " ".join([wild, *attacks])

@@ -28,6 +28,7 @@ from neardup.records import Fingerprinted, Language, Story, format_time
 from tests.support.builders import fingerprint_of, ledger_in_memory, matches, verify_pending
 from tests.support.exported_pairs import of_csv, read_csv, read_jsonl
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, ODIA, PUNJABI, TAMIL, TEXTS
+from tests.support.sampling import count_examples
 
 COLUMN_CONTRACT = (
     "flag_id kind language story_id matched_id similarity hamming jaccard containment matched_containment "
@@ -81,7 +82,7 @@ def exported_pairs(rows: Iterable[dict[str, Any]]) -> set[tuple[int, int, int | 
     return {(row["story_id"], row["matched_id"], row["earlier_id"]) for row in rows}
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=count_examples(50))
 @given(st.lists(published, min_size=2, max_size=4), st.data())
 def test_pair_is_exported_once_with_the_earlier_match(times: list[int | None], data: st.DataObject) -> None:
     listed = [Story(10 + n, TAMIL, published_at=at) for n, at in enumerate(times)]
@@ -97,7 +98,7 @@ def test_pair_is_exported_once_with_the_earlier_match(times: list[int | None], d
     assert exported_pairs(rows) == expected
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=count_examples(50))
 @given(titles, titles, st.sampled_from(LANGUAGES), st.sampled_from(["csv", "jsonl"]))
 def test_titles_read_back_unchanged(first: str | None, second: str | None, language: Language, form: Format) -> None:
     db = ledger(Story(1, language, title=first, author_id="a"), Story(2, language, title=second, author_id="b"))
