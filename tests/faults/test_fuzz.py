@@ -1,4 +1,4 @@
-"""Fuzzing of bytes -> text -> words -> fingerprint: mutated pages of ten languages, 2,200 times CHAOS of them.
+"""Fuzzing of bytes -> text -> words -> fingerprint: mutated pages of ten languages, 600 times CHAOS of them.
 
 The seeds are the samples and malformed markup; with CORPUS=folder, the pages of d_messy.jsonl.gz in that folder
 replace the malformed markup: regression cases of HTML parsers (html5lib-tests, HTML Tidy, jsoup) and home pages.
