@@ -33,7 +33,7 @@ from tests.support.languages import CODES, HINDI
 from tests.support.passages import passages_of
 from tests.support.sampling import CHAOS
 
-STRIDE = 1 if CHAOS > 1 else 3  # between the await points at which work is cancelled
+STRIDE = 1 if CHAOS > 1 else 6  # between the await points at which work is cancelled
 INDEXES = ("sqlite", "documented", "compact")
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 BATCH_SIZES = (4, 3, 2)  # each batch holds copies of its own stories and of those in the batch before
