@@ -52,7 +52,7 @@ BUDGET = f"from neardup.pages import watchdog; watchdog.CPU_SECONDS = {BACKFILL_
 TIMEOUT_SECONDS = 240
 BIG = 25_000_000  # bytes, enough for ten million words
 MOST_ALONE, MOST_MISLABELLED = 12, 1_500  # pages that are read outside `make chaos`
-MOST_AMONG_SAMPLES = 5  # hostile pages with one outcome
+MOST_AMONG_SAMPLES = 3  # hostile pages with one outcome
 FIRST = 9_000_000  # the id of the first hostile story
 with (SAMPLES / "manifest.csv").open(encoding="utf-8") as _file:
     ROWS = list(csv.DictReader(_file))
