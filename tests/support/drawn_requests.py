@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.support.sampling import CHAOS
 
-REQUESTS = int(os.environ.get("REQUESTS", "30" if CHAOS == 1 else "2000"))
+REQUESTS = int(os.environ.get("REQUESTS", "12" if CHAOS == 1 else "2000"))
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
