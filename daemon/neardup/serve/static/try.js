@@ -15,19 +15,26 @@ function example(schema, components) {
 }
 
 function show() {
-  const { path, body } = operations[element("operation").selectedIndex];
-  element("id-label").hidden = !path.includes("{id}");
+  const { named, query, body } = operations[element("operation").selectedIndex];
+  element("id-label").hidden = !named;
+  element("named").textContent = named;
+  element("query-label").hidden = !query.length;
+  element("members").textContent = query.join(", ");
+  element("query").value = "";
   element("body-label").hidden = body === null;
   element("body").value = body === null ? "" : JSON.stringify(body, null, 2);
 }
 
 async function send(event) {
   event.preventDefault();
-  const { path, method, body } = operations[element("operation").selectedIndex];
+  const { path, named, method, body } = operations[element("operation").selectedIndex];
   const headers = { "Content-Type": "application/json" };
   if (element("token").value) headers.Authorization = `Bearer ${element("token").value}`;
   element("status").textContent = "Waiting …";
-  const address = path.replace("{id}", encodeURIComponent(element("id").value));
+  // Browsers take . and .. for steps between folders however they are written; a space is no part of an id.
+  const listed = encodeURIComponent(element("id").value).replace(/^\.{1,2}$/, "%20$&");
+  const query = element("query").value && `?${element("query").value}`;
+  const address = path.replace(`{${named}}`, () => listed) + query;
   try {
     const response = await fetch(address, { method, headers, body: body === null ? undefined : element("body").value });
     element("answer").textContent = JSON.stringify(await response.json(), null, 2);
@@ -44,7 +51,9 @@ async function load() {
     for (const [method, operation] of Object.entries(methods)) {
       const schema = operation.requestBody?.content["application/json"].schema;
       const body = schema ? example(schema, description.components.schemas) : null;
-      operations.push({ path, method: method.toUpperCase(), body });
+      const named = path.match(/{(\w+)}/)?.[1] ?? "";
+      const query = (operation.parameters ?? []).filter((parameter) => parameter.in === "query");
+      operations.push({ path, named, method: method.toUpperCase(), query: query.map((member) => member.name), body });
       element("operation").add(new Option(`${method.toUpperCase()} ${path}: ${operation.summary}`));
     }
   }
