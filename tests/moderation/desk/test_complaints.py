@@ -12,7 +12,7 @@ import pytest
 from neardup.core.fingerprint.version import version
 from neardup.ledger import complaints, connect, runs
 from neardup.ledger.complaints import Complaint
-from neardup.moderation.desk.moderators import Moderator, Right, new_token
+from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, Right, new_token
 from neardup.records import Verdict
 
 from tests.support.complaints import CONTACT, PERSON, STATEMENT, put_complaint
@@ -162,6 +162,8 @@ async def test_a_wrong_form_is_refused_with_its_input(tmp_path: Path, db: sqlite
             status, _, page = await post(client, f"/story/{STORY}/complaint", **FIELDS | wrong)
             assert status == 400 and words.lower() in page.lower(), page
             assert STATEMENT in page
+            for name, value in (FIELDS | wrong).items():
+                assert f"{value.strip()}</textarea>" in page, f"{name} cannot be mended"
         for fields, expected in (
             ({"action": "upheld"}, 400),
             ({"action": "x"}, 400),
@@ -170,6 +172,10 @@ async def test_a_wrong_form_is_refused_with_its_input(tmp_path: Path, db: sqlite
             assert (await post(client, "/complaint/1", **fields))[0] == expected
         assert (await post(client, "/complaint/9", action="acknowledged"))[0] == 404
         assert (await get(client, "/complaint/x"))[0] == 400
+        form = {"token": await form_token(client)} | FIELDS | {"copied": "99"}
+        client.session.cookie_jar.clear(lambda cookie: cookie.key == NAME_COOKIE)
+        status, _, page = await send(client, f"/story/{STORY}/complaint", form)
+        assert status == 403 and all(value in page for value in FIELDS.values()), "a form without a name is lost"
     assert [step.step for step in complaint_of(db).log] == ["received", "acknowledged", "evidence_made"]
     assert complaints.count(db) == 1
 

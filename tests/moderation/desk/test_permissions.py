@@ -11,7 +11,7 @@ from neardup.core.fingerprint.version import version
 from neardup.errors import Misuse
 from neardup.ledger import connect, now_ms, permissions, runs
 from neardup.ledger.permissions import Grant, PermissionFilter
-from neardup.moderation.desk.moderators import Moderator, Right, new_token
+from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, Right, new_token
 from neardup.moderation.permissions import import_csv
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
@@ -86,6 +86,9 @@ async def test_a_form_that_is_refused_comes_back_with_its_input(tmp_path: Path, 
             status, _, page = await send(client, "/permissions", form | fields)
             assert (status, why in page) == (400, True), fields
             assert all(f'value="{value}"' in page for value in fields.values()), "the input is lost"
+        client.session.cookie_jar.clear(lambda cookie: cookie.key == NAME_COOKIE)
+        status, _, page = await send(client, "/permissions", form | {"granted_by": "asha", "note": "by mail"})
+        assert status == 403 and 'value="asha"' in page and "by mail</textarea>" in page, "its input is lost"
         assert not permissions.select(ledger, PermissionFilter(), now_ms())
     file = tmp_path / "moderators.toml"
     for rights, languages in (({Right.READ}, ()), ({Right.DECIDE}, (TAMIL,))):

@@ -12,7 +12,7 @@ from neardup.ledger import complaints, now_ms
 from neardup.ledger.complaints import ANSWERS, BY_HAND, NOTICES, Closed, Complaint, Step
 from neardup.moderation.desk.addresses import story_of
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, Right, clean_name, clean_note
-from neardup.moderation.desk.pages import moderator_of, page, require_moderator, send_again_page
+from neardup.moderation.desk.pages import moderator_of, page, require_moderator, send_again_page, unknown_moderator_page
 from neardup.moderation.desk.parts import FORM, Desk, desk_of
 from neardup.moderation.desk.queues import number_in
 from neardup.moderation.interface import gettext, number, translate_later
@@ -23,6 +23,14 @@ from neardup.telemetry.log import log
 
 PAGE_SIZE = 50
 REFUSED = translate_later("The complaint is not recorded")
+LABELS = {  # of the form that records a complaint
+    "complainant": translate_later("Name of the complainant"),
+    "contact": translate_later("Contact"),
+    "copied": translate_later("Id of the story that was copied, if it is on record"),
+    "copied_text": translate_later(
+        "Or its text, up to 4,500 characters; a longer one comes by the service or from a file"
+    ),
+}
 EVIDENCE, FORGET, REOPEN = "evidence", "forget", "reopen"
 NEED_WORDS = (*ANSWERS, *BY_HAND, REOPEN)  # the actions that say something
 
@@ -71,13 +79,15 @@ async def _complaint(request: web.Request) -> Complaint:
 
 async def record(request: web.Request) -> web.StreamResponse:
     """POST /story/ID/complaint: fields complainant, contact, note, copied (an id or none), copied_text."""
-    desk, form, moderator = desk_of(request), request[FORM], require_moderator(request)
+    desk, form, moderator = desk_of(request), request[FORM], moderator_of(request)
+    if moderator is None:
+        return unknown_moderator_page(request)
     moderator.require([])
     original = form.get("copied", "").strip()
     try:
         original_id = parse_id(original) if original else None
     except ValueError as error:
-        return send_again_page(request, 400, REFUSED, str(error))
+        return send_again_page(request, 400, REFUSED, str(error), LABELS)
     given = GivenComplaint(
         story_of(request),
         clean_name(form.get("complainant", "")),
@@ -89,7 +99,7 @@ async def record(request: web.Request) -> web.StreamResponse:
     try:
         complaint = await receive(desk.complaints, given, moderator.name)
     except ComplaintRefused as error:
-        return send_again_page(request, 400, REFUSED, f"{error}.".capitalize())
+        return send_again_page(request, 400, REFUSED, f"{error}.".capitalize(), LABELS)
     _announce(desk, complaint.number, Step.RECEIVED)
     raise web.HTTPSeeOther(f"/complaint/{complaint.number}")
 
@@ -101,10 +111,7 @@ async def act(request: web.Request) -> web.StreamResponse:
     if action not in ACTIONS:
         raise web.HTTPBadRequest(reason=translate_later("Unknown action"))
     if moderator is None:
-        message = translate_later(
-            "The desk no longer knows your name. Enter it at /name in another tab, then send this again."
-        )
-        return send_again_page(request, 403, translate_later("Who are you?"), message)
+        return unknown_moderator_page(request)
     if action in NEED_WORDS and not note:
         return send_again_page(
             request, 400, translate_later("Words are needed"), translate_later("Say what was answered, or why.")

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -25,7 +26,7 @@ from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, clean_nam
 from neardup.moderation.desk.parts import FORM, SESSION, desk_of
 from neardup.moderation.desk.queues import meaning_query_of
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, set_cookie
-from neardup.moderation.interface import CURRENT, ENGLISH, Interface, gettext
+from neardup.moderation.interface import CURRENT, ENGLISH, Interface, gettext, translate_later
 from neardup.moderation.templating import hash_for_csp, make_environment, make_font_rules, read_static
 
 LANGUAGE_COOKIE = "neardup_language"
@@ -177,8 +178,13 @@ def error_page(request: web.Request, status: int, message: str) -> web.Response:
     return page(request, "error.html.j2", status, title=gettext(HTTPStatus(status).phrase), message=gettext(message))
 
 
-def send_again_page(request: web.Request, status: int, title: str, message: str) -> web.Response:
-    """A page that says why a form was rejected and keeps its input; `error_page` if there was no form."""
+def send_again_page(
+    request: web.Request, status: int, title: str, message: str, labels: Mapping[str, str] = MappingProxyType({})
+) -> web.Response:
+    """A page that says why a form was rejected and keeps its input; `error_page` if there was no form.
+
+    The fields that have one of `labels`, and the note, can be changed there.
+    """
     form = request.get(FORM)
     if form is None:
         return error_page(request, status, message)
@@ -191,5 +197,14 @@ def send_again_page(request: web.Request, status: int, title: str, message: str)
         message=gettext(message),
         action=request.path,
         fields=fields,
+        labels=labels,
         note=form.get("note"),
     )
+
+
+def unknown_moderator_page(request: web.Request) -> web.Response:
+    """The page that keeps the input of a form whose sender the desk does not know any more."""
+    message = translate_later(
+        "The desk no longer knows your name. Enter it at /name in another tab, then send this again."
+    )
+    return send_again_page(request, 403, translate_later("Who are you?"), message)

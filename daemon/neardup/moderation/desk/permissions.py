@@ -14,7 +14,7 @@ from aiohttp import web
 from neardup.ledger import now_ms, permissions, stories
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused
 from neardup.moderation.desk.moderators import Moderator, Right
-from neardup.moderation.desk.pages import page, require_moderator
+from neardup.moderation.desk.pages import moderator_of, page, require_moderator, unknown_moderator_page
 from neardup.moderation.desk.parts import FORM, desk_of
 from neardup.moderation.desk.queues import number_in
 from neardup.moderation.interface import translate_later
@@ -49,7 +49,9 @@ async def show(request: web.Request) -> web.Response:
 
 async def enter(request: web.Request) -> web.StreamResponse:
     """POST /permissions: the fields FIELDS; a form that is refused comes back with its input."""
-    moderator, form = require_moderator(request), request[FORM]
+    moderator, form = moderator_of(request), request[FORM]
+    if moderator is None:
+        return unknown_moderator_page(request)
     try:
         entered = await desk_of(request).ledger.write(_enter, grant_of(form), moderator)
     except (PermissionRefused, WrongField) as error:

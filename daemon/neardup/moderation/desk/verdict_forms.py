@@ -22,7 +22,7 @@ from neardup.moderation.desk import deciding
 from neardup.moderation.desk.addresses import Pair, case_url, page_of_form, pair_of, pair_url, story_of
 from neardup.moderation.desk.deciding import OFFERED, Decision, NewVerdict, read_decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note, local_path
-from neardup.moderation.desk.pages import moderator_of, page, require_moderator, send_again_page
+from neardup.moderation.desk.pages import moderator_of, page, require_moderator, send_again_page, unknown_moderator_page
 from neardup.moderation.desk.parts import FORM, Connections, announce_undo, announce_verdict, desk_of
 from neardup.moderation.desk.queues import (
     CaseQueue,
@@ -67,10 +67,7 @@ def given_in(request: web.Request, verdict: Verdict | None = None) -> NewVerdict
         limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
         return send_again_page(request, 400, translate_later("The note is too long"), limit)
     if moderator is None:
-        message = translate_later(
-            "The desk no longer knows your name. Enter it at /name in another tab, then send this again."
-        )
-        return send_again_page(request, 403, translate_later("Who are you?"), message)
+        return unknown_moderator_page(request)
     return NewVerdict(given_verdict, note, moderator, form.get("seen", ""))
 
 
