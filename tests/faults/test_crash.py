@@ -25,7 +25,7 @@ from tests.support.faults.kill_campaign import campaign, redis_for
 from tests.support.faults.killed_command import STATEMENT
 from tests.support.sampling import CHAOS
 
-KILLS = 6 * CHAOS if CHAOS > 1 else 4
+KILLS = 6 * CHAOS
 INSIDE_A_BATCH = (18, 24, 60, 100, 150, 500)  # statements: of its stories, its candidates, and the index
 STATEMENTS = range(1, 11, 1 if CHAOS > 1 else 5)  # of a verdict
 PAIR = f"/pair/{PLAGIARISM[0]}/{PLAGIARISM[1]}"
