@@ -7,6 +7,9 @@ from neardup.core.css.values import LOGICAL, LONGHANDS, SHORTHANDS
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_markup, extract_visible_text
 
+from tests.support.sampling import sample_cases
+
+MOST_PAGES = 40  # with a value that are read outside `make chaos`
 LONG_NUMBER = "9" * 5_000
 VALUES = (
     *(LONG_NUMBER, f"-{LONG_NUMBER}px", "1e999", "-1e999px", "1e-999", "1e999%", "nan", "inf", "-1", "1.5", "٣", "²"),
@@ -95,7 +98,7 @@ def pages(value: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("value", VALUES, ids=[f"{value[:12]!r}-{n}" for n, value in enumerate(VALUES)])
 def test_no_value_keeps_a_page_from_being_read(value: str) -> None:
-    for page in pages(value):
+    for page in sample_cases([*pages(value)], MOST_PAGES):
         try:
             extract_visible_text(f"{page} and the rest", Extraction())
         except Exception as error:

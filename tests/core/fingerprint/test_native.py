@@ -1,7 +1,6 @@
 """Law: for every text the native core gives what the reference gives, and it supports nearly all texts."""
 
 import gc
-import random
 import unicodedata
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -55,7 +54,7 @@ from tests.core.text.test_normalize import (
     thorough,
 )
 from tests.support.languages import TEXTS
-from tests.support.sampling import CHAOS
+from tests.support.sampling import CHAOS, sample_cases
 
 pytestmark = pytest.mark.native
 STRIPE, BLOCK = 64, 1024  # bytes that XXH3 takes at once of a long text
@@ -139,7 +138,7 @@ def test_the_native_core_normalises_every_supported_code_point() -> None:
     codes = np.flatnonzero(load_flagged_table() & BEYOND_TABLE == 0).tolist()
     every = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]  # UTF-8 has no surrogates
     assert len(every) > TABLE_END - 6100
-    supported = every if CHAOS > 1 else random.Random().sample(every, len(every) // 24)
+    supported = sample_cases(every, len(every) // 24)
     text = " ".join(f"क{c}ा{c} {c}ക" for c in [*supported, "\U0010ffff"])
     assert normal_form(text) == b" ".join(normalised_in_full(text))
 
@@ -147,7 +146,8 @@ def test_the_native_core_normalises_every_supported_code_point() -> None:
 @pytest.mark.parametrize("between", ["", "\u200d", "\u093c", "\u094d", "\u0d4d", " ", "क"])
 def test_the_native_core_normalises_every_pair_that_might_compose(between: str) -> None:
     seconds = [second for second in COMPOSING if ord(second) != NUKTA or between not in ("\u094d", "\u0d4d")]
-    pairs = [first + between + second for first, second in product(COMPOSING, seconds)]
+    firsts = sample_cases(COMPOSING, len(COMPOSING) // 3)
+    pairs = [first + between + second for first, second in product(firsts, seconds)]
     text = " ".join(pairs) + "".join(pairs)
     assert normal_form(text) == b" ".join(normalised_in_full(text))
 
@@ -188,7 +188,7 @@ def test_both_implementations_agree_on_words_of_any_frequency(times: int) -> Non
     assert fingerprint_text(text) == plain_fingerprint(text)
 
 
-@pytest.mark.parametrize("words", [1, 2, 19, 20, 21, 22, 100_000])
+@pytest.mark.parametrize("words", [1, 2, 19, 20, 21, 22, 100_000 if CHAOS > 1 else 20_000])
 def test_both_implementations_agree_on_stories_of_any_length(words: int) -> None:
     text = " ".join(f"शब्द{n}" for n in range(words))
     assert fingerprint_text(text) == plain_fingerprint(text)
