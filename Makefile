@@ -14,10 +14,10 @@ IN_MEMORY := $(shell findmnt -no OPTIONS /dev/shm | grep -qv noexec && df -k --o
 PARALLEL := -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 # The tests that try all of a grid, or thousands of requests, in `make chaos`, and a sample of it otherwise.
 GRIDS   := $(addprefix tests/,core/text/test_html.py core/text/test_located.py core/text/test_look_alikes.py \
-             core/text/test_normalize.py core/fingerprint/test_native.py core/verify/test_scores.py core/css/test_hostile_styles.py index \
-             pipeline/test_cancellation.py insights/test_edits.py query/test_evasion.py \
-             serve/test_openapi.py moderation/desk/test_openapi.py native/test_native_core.py system/test_evaluate.py \
-             system/test_samples.py)
+             core/text/test_normalize.py core/fingerprint/test_native.py core/verify/test_scores.py \
+             core/css/test_hostile_styles.py index pipeline/test_cancellation.py insights/test_edits.py \
+             query/test_evasion.py serve/test_openapi.py moderation/desk/test_openapi.py native/test_native_core.py \
+             system/test_evaluate.py system/test_samples.py)
 # One test of 300 daily runs takes longer on a busy machine than any test of `make test` may.
 PATIENT := -o faulthandler_timeout=7200
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
