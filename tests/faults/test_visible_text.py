@@ -25,7 +25,7 @@ from tests.support.rendered_pages import (
 from tests.support.sampling import CHAOS
 from tests.support.site_template import SHEET, STORY, in_template
 
-PAGES = 500 if CHAOS == 1 else min(2_000 * CHAOS, 20_000)
+PAGES = 1_000 if CHAOS == 1 else min(2_000 * CHAOS, 20_000)
 
 
 @pytest.fixture(scope="module")
