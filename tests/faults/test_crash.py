@@ -10,19 +10,23 @@ from collections.abc import Callable
 from contextlib import closing
 from http.client import HTTPException
 from http.cookiejar import CookieJar
+from itertools import count
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
+from neardup.ledger import schema
 
+from tests.support.command import Neardup, environment
 from tests.support.faults.command_driver import Driver, StartedCommand, StopPoint
 from tests.support.faults.command_sequence import PLAGIARISM, ROWS, Deployment
 from tests.support.faults.consistency import INDEXES, state_of
 from tests.support.faults.fault_table import Row
 from tests.support.faults.kill_campaign import campaign, redis_for
 from tests.support.faults.killed_command import STATEMENT
+from tests.support.moderated_samples import lay_out_oldest
 from tests.support.sampling import CHAOS
 
 KILLS = 6 * CHAOS
@@ -61,6 +65,42 @@ def test_killed_inside_a_batch_and_run_again_ends_equal(
     kills = ended.count(-signal.SIGKILL)
     assert kills > len(points) // 2, f"too few statements were reached: {ended}"
     record_row(Row("SIGKILL, inside a batch", kills, kills * len(ROWS), 0, 0, (took,)))
+
+
+def test_an_upgrade_killed_at_any_statement_leaves_the_former_ledger_and_is_done_by_the_next_command(
+    driver: Driver, tmp_path: Path, record_row: Callable[[Row], None]
+) -> None:
+    neardup, writing, seconds = Neardup(tmp_path, environment()), ("forget", "--undo", "1"), list[float]()
+    lay_out_oldest(neardup)
+    former, reference = neardup.ledger.read_bytes(), dump_rows(neardup.ledger)
+    for nth in count(1):
+        for ending in ("-wal", "-shm"):
+            neardup.ledger.with_name(f"neardup.db{ending}").unlink(missing_ok=True)
+        neardup.ledger.write_bytes(former)
+        killed = driver.start(
+            tmp_path, *writing, at={"point": STATEMENT, "nth": nth, "since": "before upgrade the ledger"}
+        )
+        assert killed.wait() == -signal.SIGKILL, f"statement {nth}: {killed.stderr()}"
+        [version], rows = dump_rows(neardup.ledger)
+        began = time.monotonic()
+        again = driver.start(tmp_path, *writing)
+        assert again.wait() == 0, f"statement {nth}: {again.stderr()}"
+        seconds.append(time.monotonic() - began)
+        if version == schema.VERSION:
+            break
+        assert (version, rows) == (schema.OLDEST, reference[1]), f"statement {nth} left a part of an upgrade"
+        assert again.stderr().count("the ledger was upgraded") == 1, f"statement {nth}: {again.stderr()}"
+        assert dump_rows(neardup.ledger)[0] == [schema.VERSION]
+    statements = sum(map(len, schema.STEPS.values()))
+    assert nth > statements + 2, "the upgrade is not one transaction"
+    record_row(Row("SIGKILL, upgrade of the ledger", nth, 0, 0, 0, tuple(seconds)))
+
+
+def dump_rows(ledger: Path) -> tuple[list[int], list[str]]:
+    """The schema of a whole ledger, and all that it holds as SQL."""
+    with closing(sqlite3.connect(ledger)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return [schema.read_version(db)], list(db.iterdump())
 
 
 class Moderator:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from neardup.errors import Fatal
-from neardup.ledger import connect, runs, transaction
+from neardup.ledger import connect, files, runs, schema, transaction
 from neardup.pipeline.quarantine import InFlight
 
 from tests.support.command import Ended, Neardup
@@ -23,6 +23,7 @@ from tests.support.faults.fault_table import AssertSameState
 from tests.support.faults.small_disks import Disk, mounted
 from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
+from tests.support.moderated_samples import lay_out_oldest
 from tests.support.paths import ROOT
 from tests.support.sampling import CHAOS
 from tests.support.servers import free_port
@@ -79,6 +80,28 @@ def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
 def disk(tmp_path: Path) -> Iterator[Disk]:
     with mounted(tmp_path / "disk", f"{LEAST_KIB}k") as disk:
         yield disk
+
+
+def test_a_disk_that_is_full_during_an_upgrade_leaves_the_former_ledger(make_neardup: Make, tmp_path: Path) -> None:
+    neardup, ended, failures = make_neardup(""), None, 0
+    lay_out_oldest(neardup)
+    former = neardup.ledger.read_bytes()
+    with mounted(tmp_path / "disk", f"{len(former) // 1024 + 200}k") as disk:
+        ledger, filling = disk.folder / "neardup.db", disk.folder / "filling"
+        ledger.write_bytes(former)
+        neardup.env["NEARDUP_LEDGER__PATH"] = str(ledger)
+        for free in range(4, 100, 8):  # KiB
+            filling.write_bytes(bytes(os.statvfs(disk.folder).f_bavail * 4096 - free * 1024))
+            ended = neardup("forget", "--undo", "1")
+            if "the ledger was upgraded" in ended.err:
+                break
+            assert_one_error_line(ended, "disk is full", "No space left")
+            filling.unlink()
+            with closing(sqlite3.connect(ledger)) as db:
+                assert schema.read_version(db) == schema.OLDEST, f"{free} KiB free: the upgrade is half done"
+                assert not files.find_faults(ledger), f"{free} KiB free"
+            failures += 1
+    assert ended is not None and ended.code == 0 and failures >= 3, f"after {failures} failures: {ended}"
 
 
 def on_disk(make: Make, corpus: Path, disk: Disk) -> tuple[Neardup, Path]:

@@ -12,8 +12,9 @@ import pytest
 from neardup.app import App, open_app, open_service_parts
 from neardup.config import Config
 from neardup.config.schedule import parse_schedule
-from neardup.errors import LedgerReplaced
-from neardup.ledger import Ledger, connect, files, runs, verdicts
+from neardup.errors import Fatal, LedgerReplaced
+from neardup.ledger import Ledger, connect, files, read, runs, verdicts
+from neardup.moderation.desk.parts import Connections
 from neardup.ops import service
 from neardup.ops.backup import back_up
 from neardup.serve import service as serve_service
@@ -85,6 +86,19 @@ async def test_each_call_notices_and_a_later_one_never_writes_to_the_old_file(tm
                 await ledger.do(work)
     with closing(connect(path)) as db:
         assert runs.get(db, "key") == "old"
+
+
+async def test_a_process_of_a_former_version_writes_nothing_to_an_upgraded_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "neardup.db"
+    with closing(Ledger(path)) as ledger, closing(Ledger(path, read)) as reader, closing(Connections(path)) as desk:
+        with closing(connect(path)) as later:
+            later.execute("PRAGMA user_version = 99")
+        for do in (ledger.do, reader.do):
+            with pytest.raises(LedgerReplaced, match="another schema now: 99"):
+                await do(lambda _: pytest.fail("it works on a ledger that it does not know"))
+        for do in (desk.read, desk.write):  # which open it again
+            with pytest.raises(Fatal, match="written by a newer neardup"):
+                await do(lambda _: pytest.fail("it works on a ledger that it does not know"))
 
 
 async def test_a_file_beside_the_log_of_another_one_is_not_opened(tmp_path: Path) -> None:

@@ -68,6 +68,13 @@ def moderate(neardup: Neardup) -> None:
     run(neardup, "backfill")
 
 
+def lay_out_oldest(neardup: Neardup) -> None:
+    """Lay out the samples, with the ledger that the last program of the oldest schema made of them."""
+    lay_out(neardup)
+    with tarfile.open(OLDEST_LEDGER) as packed:
+        packed.extractall(neardup.folder, filter="data")
+
+
 def pack(ledger: Path, to: Path) -> None:
     with closing(sqlite3.connect(ledger)) as db:
         db.execute("VACUUM")

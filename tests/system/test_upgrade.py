@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import sqlite3
-import tarfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +13,7 @@ from neardup.ledger import connect, files, lock, removed_texts, schema
 
 from tests.support.command import Neardup, assert_one_line
 from tests.support.desk_client import get, named_client
-from tests.support.moderated_samples import JUDGED, OLDEST_LEDGER, REMOVED, lay_out, moderate
+from tests.support.moderated_samples import JUDGED, REMOVED, lay_out_oldest, moderate
 
 # What was said at another time, by another ledger.
 TIMES = (
@@ -39,13 +38,6 @@ SAID = (
 )
 PAGES = ("/", f"/case/{JUDGED}", f"/story/{JUDGED}", "/authors", "/author/7046", "/complaints", "/permissions")
 Make = Callable[..., Neardup]
-
-
-def lay_out_oldest(neardup: Neardup) -> None:
-    """The samples, with the ledger that the last program of the oldest schema made of them."""
-    lay_out(neardup)
-    with tarfile.open(OLDEST_LEDGER) as stored:
-        stored.extractall(neardup.folder, filter="data")
 
 
 def read_schema(path: Path) -> set[tuple[Any, ...]]:

@@ -27,7 +27,7 @@ from neardup.cli import main
 from neardup.index.passages.index import PassageIndex
 from neardup.index.redis.base import RedisIndex
 from neardup.index.sqlite import SqliteIndex
-from neardup.ledger import connect, flags, outbox, passages, runs, stories, submissions, verdicts, verification
+from neardup.ledger import connect, flags, outbox, passages, runs, schema, stories, submissions, verdicts, verification
 from neardup.moderation.export import write
 from neardup.nomination import stories as nomination
 from neardup.pipeline import index_sync, run, submitted_pages, sweep, writer
@@ -41,6 +41,7 @@ from tests.support.loaded_program import load_program
 from tests.support.sampling import CHAOS
 
 STEPS: dict[str, list[tuple[Any, str]]] = {
+    "upgrade the ledger": [(schema, "upgrade")],
     "begin a run": [(runs, "begin")],
     "look up": [(writer.Writer, "_look_up")],
     "nominate": [(nomination, "select_matches")],
