@@ -23,7 +23,7 @@ from neardup.pipeline.returned_texts import find_returned
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of
-from tests.support.checked_ledger import words_of
+from tests.support.checked_ledger import checked_ledger, words_of
 from tests.support.copied_spans import flag_spans, spans_of
 from tests.support.languages import HINDI, SAMPLED
 from tests.support.verdicts import give_verdict, undo
@@ -236,3 +236,20 @@ async def test_a_disclaimer_that_many_stories_have_is_no_part_of_a_removed_text(
         assert {row[0] for row in corpus.returned()} == {3, 5}
         [match] = removed_texts.read_of_stories(db, [5])
         assert match["kind"] == PASSAGE and 0.2 < match["similarity"] < 0.6, match
+
+
+async def test_a_service_knows_a_part_that_comes_back(tmp_path: Path) -> None:
+    words = words_of(HINDI, "a", 600)
+    async with checked_ledger(tmp_path) as platform:
+        do = platform.ledger.do
+        await do(removed_texts.keep_for, 30, now_ms())
+        await platform.add(HINDI, 1, words, author="meera", published_at=10)
+        await platform.add(HINDI, 2, words, author="ravi", published_at=20)
+        await platform.index_all()
+        await do(flag_spans, 1, 2, EXACT, spans_of((0, 600)), spans_of((0, 600)))
+        await do(give_verdict, [(1, 2)], Verdict.PLAGIARISM)
+        await do(stories.erase, [2])
+        await platform.put(HINDI, 3, [*words_of(HINDI, "b", 400), *words[:SURE_WORDS]], author="ravi2")
+        await platform.upkeep.do_due_work()
+        [match] = await do(removed_texts.read_of_stories, [3])
+        assert (match["author"], match["removed_author"], match["kind"]) == ("ravi2", "ravi", PASSAGE)
