@@ -51,7 +51,7 @@ def upgrade(db: sqlite3.Connection) -> int:
     for version in range(former, VERSION):
         for statement in STEPS[version]:
             db.execute(statement)
-    db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute(f"PRAGMA user_version = {version + 1}")
     return former
 
 

@@ -38,17 +38,12 @@ async def find_returned(ledger: Ledger, passages: PassageSync, detection: Detect
     checked, last = await ledger.do(removed_texts.read_checked), await ledger.do(outbox.read_last_seq)
     await passages.keep_removed()
     held, removed = await ledger.do(removed_texts.read_all)
-    found = dict[tuple[int, int], Returned]()
+    found = list[Returned]()
     if removed and last != checked:
-        for match in [
-            *await _find_parts(ledger, passages, detection, removed, checked),
-            *await _find_whole_texts(
-                ledger, detection, held, removed, checked
-            ),  # these say more, so they replace parts
-        ]:
-            found[match.number, match.removed_id] = match
+        found += await _find_parts(ledger, passages, detection, removed, checked)
+        found += await _find_whole_texts(ledger, detection, held, removed, checked)  # which replace their parts
     if last != checked:
-        await ledger.do(removed_texts.record_checked, found.values(), last)
+        await ledger.do(removed_texts.record_checked, found, last)
 
 
 async def _find_whole_texts(
