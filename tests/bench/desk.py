@@ -30,11 +30,11 @@ from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify import tiers
-from neardup.ledger import cases, connect, flags, similarities, stories, transaction
+from neardup.ledger import cases, connect, flags, now_ms, similarities, stories, transaction, verdicts
 from neardup.ledger.similarities import pack_spans
 from neardup.moderation.desk.app import application
 from neardup.process import collect_seldom
-from neardup.records import Fingerprint, Fingerprinted, Signals, Story
+from neardup.records import Fingerprint, Fingerprinted, Signals, Story, Verdict
 
 from tests.bench.report import out, table_of
 from tests.support.command import Neardup
@@ -51,6 +51,7 @@ DAY = 86_400_000
 CLUSTER = 500_000_000
 WORDS = 300  # of a story without a page
 DECIDED = 50
+MONTH, MODERATORS = 30, 5  # days in which so many decided cases
 COPYING, SOURCES, PASSAGE = 950_000_000, 30, 8  # a story, the number of its sources, words
 FLAG = (
     "INSERT INTO flags (a, b, kind, similarity, hamming, jaccard, containment_a, containment_b, flagged_at,"
@@ -156,6 +157,24 @@ def write_copying(folder: Path, db: sqlite3.Connection, words: int, rng: random.
     return COPYING
 
 
+def decide(db: sqlite3.Connection, count: int) -> None:
+    """Decide `count` flags as plagiarism in the last MONTH days, as many each day."""
+    db.execute("DELETE FROM leases")  # of the pages that were measured
+    ids = [row[0] for row in db.execute("SELECT flag_id FROM flags WHERE status = 'open' LIMIT ?", (count,))]
+    for day in range(MONTH):
+        chosen = ids[day::MONTH]
+        seen = verdicts.identify_state(db, chosen)
+        verdicts.decide(db, chosen, Verdict.PLAGIARISM, "", f"moderator {day % MODERATORS}", seen)
+    with transaction(db):
+        for change in (
+            "UPDATE flags SET flagged_at = ? - flag_id % ? * ?",
+            "UPDATE verdicts SET decided_at = ? - verdict_id % ? * ?",
+        ):
+            db.execute(change, (now_ms(), MONTH, DAY))
+        db.execute("INSERT INTO due_flags SELECT flag_id FROM flags WHERE true ON CONFLICT DO NOTHING")
+    cases.refresh(db)
+
+
 class Milliseconds(NamedTuple):
     """What the requests of a page took: the first one, the others, and the mean CPU of the others."""
 
@@ -245,6 +264,12 @@ def main() -> None:
                     f"pair of two stories of {options.words:,} words": f"/pair/{a}/{b}",
                 },
             )
+        )
+        with closing(connect(folder / "l.db")) as db:
+            decide(db, options.flags * 2 // 5)
+            [decided] = db.execute("SELECT count(*) FROM cases WHERE decided_at IS NOT NULL").fetchone()
+        milliseconds |= asyncio.run(
+            measure(folder, {f"statistics, {decided:,} cases decided in {MONTH} days": "/statistics"})
         )
     table = table_of(
         f"page, {options.flags:,} flags", "first, ms", f"median of {REPEATS}, ms", "CPU, ms", "slowest, ms"
