@@ -16,7 +16,8 @@ PARALLEL := -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 GRIDS   := $(addprefix tests/,core/text/test_html.py core/text/test_located.py core/text/test_look_alikes.py \
              core/text/test_normalize.py core/fingerprint/test_native.py core/verify/test_scores.py \
              core/css/test_hostile_styles.py index pipeline/test_cancellation.py insights/test_edits.py \
-             query/test_evasion.py serve/test_openapi.py moderation/desk/test_openapi.py native/test_native_core.py \
+             query/test_evasion.py serve/test_openapi.py moderation/browser/test_access.py \
+             moderation/browser/test_attacks.py moderation/desk/test_openapi.py native/test_native_core.py \
              system/test_evaluate.py system/test_import.py system/test_samples.py)
 # One test of 300 daily runs takes longer on a busy machine than any test of `make test` may.
 PATIENT := -o faulthandler_timeout=7200

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, signed_in
+from tests.support.sampling import crossed
 
 PAGES = (
     "/",
@@ -19,6 +20,7 @@ PAGES = (
     "/name",
     "/nowhere",
 )
+WINDOWS = (WIDE, NARROW)
 CONTROLS = "a[href], button, input:not([type=hidden]), textarea, select, summary, [tabindex='0']"
 
 AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
@@ -35,13 +37,13 @@ FOCUSED = """() => {
 }""".replace("CONTROLS", CONTROLS)
 
 
-@pytest.fixture(scope="module", params=[WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.fixture(scope="module", params=WINDOWS, ids=["wide", "narrow"])
 def asha(browser: Browser, desk: Desk, shots: Path, request: pytest.FixtureRequest) -> Iterator[Moderator]:
     with signed_in(browser, desk, shots, window=request.param) as moderator:
         yield moderator
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(("asha", "path"), crossed(WINDOWS, PAGES), indirect=["asha"])
 def test_page_passes_the_audit_and_every_control_is_reachable_by_tab(asha: Moderator, path: str) -> None:
     page = asha.go(path)
     assert page.evaluate(AUDIT) == []
