@@ -223,10 +223,10 @@ def _show_story(pages: "list[Page]", extraction: "Extraction") -> None:
     click.echo(f"{extraction.body or 'the whole page'}: a story on {len(texts)} of {len(pages)} pages{begins}")
     if extraction.strip:
         click.echo(f"removed from each story, because it is the same on page after page: {', '.join(extraction.strip)}")
-    _show_roads([story.rendered for story in stories])
+    _show_renderings([story.rendered for story in stories])
 
 
-def _show_roads(renderings: "Sequence[Rendering | None]") -> None:
+def _show_renderings(renderings: "Sequence[Rendering | None]") -> None:
     """Print how many pages are rendered, by what, the commonest reasons, and what to do; there is one item a page."""
     pages, shares = len(renderings), []
     for by, what in (

@@ -92,11 +92,11 @@ def list_latest(db: sqlite3.Connection) -> list[Compared]:
             for measure, reading in readings.items():
                 if reading[0] >= MIN_STORIES:
                     found.setdefault((language, measure), []).append((run_id, Reading(*reading)))
-    return [
-        Compared(Language(language), Measure(measure), run_id, last.mean, band(Measure(measure), last, before[:RUNS]))
-        for (language, measure), ((run_id, last), *rest) in sorted(found.items())
-        for before in [[reading.mean for _, reading in rest]]
-    ]
+    compared = []
+    for (language, measure), ((run_id, last), *rest) in sorted(found.items()):
+        band = compute_band(Measure(measure), last, [reading.mean for _, reading in rest[:RUNS]])
+        compared.append(Compared(Language(language), Measure(measure), run_id, last.mean, band))
+    return compared
 
 
 def list_unusual(db: sqlite3.Connection) -> list[Compared]:
@@ -105,12 +105,12 @@ def list_unusual(db: sqlite3.Connection) -> list[Compared]:
 
 
 def list_unusual_in_last_run(db: sqlite3.Connection) -> list[Compared]:
-    """As `unusual`, of the last run alone."""
+    """As `list_unusual`, of the last run alone."""
     (last,) = db.execute("SELECT max(run_id) FROM runs").fetchone()
     return [compared for compared in list_unusual(db) if compared.run_id == last]
 
 
-def band(measure: Measure, reading: Reading, before: Sequence[float]) -> tuple[float, float] | None:
+def compute_band(measure: Measure, reading: Reading, before: Sequence[float]) -> tuple[float, float] | None:
     """The band in which this reading is usual, after runs with these means; None for fewer than MIN_RUNS."""
     if len(before) < MIN_RUNS:
         return None

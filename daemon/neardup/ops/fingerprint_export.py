@@ -58,7 +58,7 @@ async def export_fingerprints(config: Config, path: Path) -> int:
                 make_scratch_folder(ledger.path, "export") as scratch,
                 translate_scratch_errors(scratch),
             ):
-                ranges = passages.by_story(scratch)
+                ranges = passages.regroup_by_story(scratch)
                 return write_atomically(path, lambda file: _write(file, db, ranges, list_versions(config.registry)))
 
 

@@ -241,7 +241,7 @@ class Import:
             self._newest = None
         with self.summary.time_part("merge passages"):
             await self._passages.settle(self._stop)
-        await self._index()
+        await self._update_index()
         await self._add_pairs()
         if not self._stop.is_set() and await self._has_all_flags():
             await self._find_common()
@@ -272,6 +272,8 @@ class Import:
         await reading
 
     def _make_writer(self, batch: Batch) -> Callable[[imports.SegmentContent], None]:
+        """What writes the segment of a batch; the ledger's last change is then that of the last story of it."""
+
         def write(content: imports.SegmentContent) -> None:
             with self.summary.time_part("passages", within="ledger"):
                 numbers = np.arange(content.last - len(content.rows) + 1, content.last + 1, dtype=np.uint32)
@@ -283,7 +285,7 @@ class Import:
 
         return write
 
-    async def _index(self) -> None:
+    async def _update_index(self) -> None:
         """Bring the index to the ledger's last change: by a rebuild if it lacks many stories."""
         app, summary = self._app, self.summary
         last, total = await app.ledger.do(outbox.read_last_seq), await self._count_stories()

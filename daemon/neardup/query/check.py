@@ -47,8 +47,8 @@ from neardup.records import (
 
 CheckVerdict = Literal["clear", "review", "copy"]
 CopiedSpan = tuple[int, int, int, int]  # the words [start, end) of the text, and the words [start, end) of the match
-# Of a text without an id, which sorts behind every story, as the newest; and the same beside stories that are held.
-NO_ID, CHECKED_ID = 2**63 - 1, 2**63 - 2
+NO_ID = 2**63 - 1  # sorts a text without an id behind every story, as the newest
+CHECKED_ID = 2**63 - 2  # stands for the id of such a text in lookups and in pairs
 COPIED = ("open", "plagiarism", "quotation")  # the statuses that count as copied, as in the ledger's view `sources`
 Assessed = tuple[Candidate, Assessment | None]  # the text is side a of both
 Rows = Mapping[int, Mapping[str, Any]]  # of the ledger's view `described`, by id
@@ -82,12 +82,11 @@ class Submission:
 class Match:
     """A story that a text would be flagged against.
 
-    `similarity` is that of the pair (see `core.verify.spans`).
-    `containment` is the share of the text's shingles that occur in the story, `matched_containment` the share of the
-    story's shingles that occur in the text.  If the story's text could not be read, they and `jaccard` are `estimated`
-    from the signatures, or None without signatures, `copied_words` is None, and there are no `spans`.  `published_at`
-    is in milliseconds.  A work of the reference has a `catalogue`.  A match that a
-    permission covers has its `permission_id`, and counts for nothing.
+    `similarity` is that of the pair (see `core.verify.spans`).  `containment` is the share of the text's shingles that
+    occur in the story, `matched_containment` the share of the story's shingles that occur in the text.  If the story's
+    text could not be read, they and `jaccard` are `estimated` from the signatures, or None without signatures,
+    `copied_words` is None, and there are no `spans`.  `published_at` is in milliseconds.  A work of the reference has a
+    `catalogue`.  A match that a permission covers has its `permission_id`, and counts for nothing.
     """
 
     kind: Kind
@@ -176,7 +175,7 @@ def make_result(
     return CheckResult(
         verdict=_make_verdict(submission, counted, similarity >= detection.copy_similarity),
         similarity=similarity,
-        matches=[_match(story, words) for story in shown],
+        matches=[_make_match(story, words) for story in shown],
         estimated=bool(reasons),
         reasons=tuple(reasons),
         fingerprint_version=version,
@@ -229,7 +228,7 @@ def _rank(story: Verified) -> tuple[int, float, int]:
     return tier.severity, -tier.strength(story.assessment.signals), story.row["id"]
 
 
-def _match(story: Verified, words: int) -> Match:
+def _make_match(story: Verified, words: int) -> Match:
     row, signals = story.row, story.assessment.signals
     return Match(
         kind=story.kind,

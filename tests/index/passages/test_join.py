@@ -173,7 +173,7 @@ def test_each_story_has_its_hashes_again(stories: dict[int, set[int]], flushed: 
         if flushed:
             index.flush(1, flushed, flushed)
         found, wanted = dict[int, list[int]](), {number: sorted(its) for number, its in stories.items() if its}
-        for passage_hash in index.by_story(scratch):
+        for passage_hash in index.regroup_by_story(scratch):
             numbers = np.arange(passage_hash.first, passage_hash.last + 1, dtype=np.uint32)
             starts, its = passage_hash.of(numbers)
             found |= {

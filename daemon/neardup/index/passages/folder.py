@@ -45,7 +45,7 @@ class SegmentFile:
     segment: Segment | None = field(default=None, compare=False)
     damage: str = field(default="", compare=False)
 
-    def usable(self) -> Segment:
+    def get_segment(self) -> Segment:
         """The segment.  Raises PassagesDamaged if it cannot be opened."""
         if self.segment is None:
             raise PassagesDamaged(self.path.name, self.first, self.last)
@@ -118,8 +118,8 @@ def choose_segments_to_merge(segments: Sequence[SegmentFile]) -> Sequence[Segmen
     segment is not merged.
     """
     for group in _list_adjacent(segments):
-        sizes = [file.usable().header.file_bytes for file in group]
-        postings = [file.usable().header.postings for file in group]
+        sizes = [file.get_segment().header.file_bytes for file in group]
+        postings = [file.get_segment().header.postings for file in group]
         for n, size in enumerate(sizes[:-1]):
             large_enough = GROWTH * sum(sizes[n + 1 :]) >= size
             if large_enough and (n == 0 or len(group) - n >= FAN_IN) and sum(postings[n:]) < MAX_POSTINGS:
@@ -149,7 +149,7 @@ class LiveNumbers:
         ]
         self._live = np.concatenate([np.empty(0, np.bool_), *parts])
 
-    def keys(self, keys: Keys) -> Keys:
+    def drop_gone(self, keys: Keys) -> Keys:
         """The keys of current stories, in the same order."""
         return np.asarray(keys[self._live[get_numbers(keys) - np.uint32(self._first)]])
 

@@ -48,7 +48,7 @@ from neardup.index.passages.postings import (
     read_stripes,
 )
 from neardup.index.passages.segment import Header, Segment, SegmentWriter, choose_bits
-from neardup.index.passages.tail import Run, Tail, find_keys
+from neardup.index.passages.tail import Run, Tail, TailView, find_keys
 from neardup.sqlite import sync_folder
 
 LISTINGS = 3  # a segment may be merged between the listing of the folder and its opening
@@ -112,27 +112,18 @@ class PassageIndex:
         A hash that more than `common` stories have finds none.  Segments without a number above `after` are left out.
         Raises PassagesDamaged.
         """
-        self._refresh()
-        with self._state:
-            segments, tail = [file.usable() for file in self._segments if file.last > after], self._tail.view
-        return look_up(probes, common, segments, tail, self._executor)
+        return look_up(probes, common, *self._view(after), self._executor)
 
     def find_holders(self, hashes: PassageHashes, most: int) -> Numbers:
         """The stories that have any of some distinct ascending hashes; a hash that more than `most` have is left out.
 
         The numbers are ascending and distinct.  Raises PassagesDamaged.
         """
-        self._refresh()
-        with self._state:
-            segments, tail = [file.usable() for file in self._segments], self._tail.view
-        return find_holders(hashes, most, segments, tail)
+        return find_holders(hashes, most, *self._view())
 
     def find_postings(self, hashes: PassageHashes, most: int) -> tuple[Counts, Numbers, Counts]:
         """As `lookup.find_postings`."""
-        self._refresh()
-        with self._state:
-            segments, tail = [file.usable() for file in self._segments], self._tail.view
-        return find_postings(hashes, most, segments, tail)
+        return find_postings(hashes, most, *self._view())
 
     def read_hashes(self, numbers: Sequence[int]) -> dict[int, PassageHashes]:
         """The hashes of versions of stories, ascending, by number: of former ones too, until a merge drops them.
@@ -142,7 +133,7 @@ class PassageIndex:
         self._refresh()
         with self._state:
             files = [file for file in self._segments if any(file.first <= number <= file.last for number in numbers)]
-            sources: list[Source] = [*(file.usable() for file in files), *self._tail.runs]
+            sources: list[Source] = [*(file.get_segment() for file in files), *self._tail.runs]
         wanted, found = np.array(numbers, np.uint32), [NO_KEYS]
         for _, keys in read_stripes(sources):
             found.append(keys[np.isin(get_numbers(keys), wanted)])
@@ -152,12 +143,11 @@ class PassageIndex:
     def flush(self, first: int, last: int, made_at: int, more: Keys = NO_KEYS) -> None:
         """Make the stories `first` to `last` of the tail a durable segment that holds these numbers.
 
-        `more` are sorted keys of such stories that the tail lacks.
-        `made_at` is the ledger's last change, which the tail has, and after which no number is removed meanwhile.
-        Nothing is done if the segments hold them all.  Raises ValueError if they hold some of them, Fatal if the disk
-        fails or is full.
+        `more` are sorted keys of such stories that the tail lacks.  `made_at` is the ledger's last change, which the
+        tail has, and after which no number is removed meanwhile.  Nothing is done if the segments hold all of these
+        stories.  Raises ValueError if they hold some of them, Fatal if the disk fails or is full.
         """
-        with self._writing, self._write_errors():
+        with self._writing, self._translate_write_errors():
             self._refresh()
             if any(start <= first and last <= stop for start, stop in self._list_held_ranges()):
                 return
@@ -173,25 +163,24 @@ class PassageIndex:
         """Merge some segments if a merge is due, without the postings of the numbers that are not live.
 
         `is_live` says for ascending numbers (n,), some of which never were a story's, which are of current stories, up
-        to the ledger's last change `made_at`.
-        False if no merge is due.  Lookups and `insert` go on meanwhile.  Raises PassagesDamaged, and Fatal if the disk
-        fails or is full.
+        to the ledger's last change `made_at`.  Returns False if no merge is due.  Lookups and `insert` go on meanwhile.
+        Raises PassagesDamaged, and Fatal if the disk fails or is full.
         """
-        with self._writing, self._write_errors():
+        with self._writing, self._translate_write_errors():
             self._refresh()
             segments = choose_segments_to_merge(self._segments)
             if not segments:
                 return False
             remove_leftovers(self._folder, self._segments)
             first, last = segments[0].first, segments[-1].last
-            sources = [file.usable() for file in segments]
+            sources = [file.get_segment() for file in segments]
             self._write(first, last, made_at, sources, LiveNumbers(first, last, is_live))
             self._refresh()
             remove_leftovers(self._folder, self._segments)
             return True
 
     @contextmanager
-    def _write_errors(self) -> Iterator[None]:
+    def _translate_write_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -209,24 +198,24 @@ class PassageIndex:
         """All pairs of stories that share passages, and the common passages (see `join_passages`).
 
         `place_of` maps each number to the place by which the join knows its story, and numbers beyond its end to 0.
-        `language_of` maps each place to a language, or to DEAD, and `copy_keys` to its copy key.
-        Raises PassagesDamaged, and OSError if `scratch` cannot be written.
+        `language_of` maps each place to a language, or to DEAD, and `copy_keys` to its copy key.  Raises
+        PassagesDamaged, and OSError if `scratch` cannot be written.
         """
-        sources, last = self._sources()
+        sources, last = self._list_sources()
         if (missing := last + 1 - len(place_of)) > 0:
             place_of = np.concatenate([place_of, np.zeros(missing, np.uint32)])
         return join_passages(read_stripes(sources), place_of, language_of, copy_keys, common, scratch, after)
 
-    def by_story(self, scratch: Path) -> Iterator[HashesByStory]:
+    def regroup_by_story(self, scratch: Path) -> Iterator[HashesByStory]:
         """The hashes of each story, a range of numbers at a time, ascending.  Raises PassagesDamaged and OSError."""
-        sources, last = self._sources()
+        sources, last = self._list_sources()
         return regroup_by_story(read_stripes(sources), last, scratch)
 
-    def _sources(self) -> tuple[list[Source], int]:
+    def _list_sources(self) -> tuple[list[Source], int]:
         """All that has postings, and the last number."""
         self._refresh()
         with self._state:
-            sources: list[Source] = [*(file.usable() for file in self._segments), *self._tail.runs]
+            sources: list[Source] = [*(file.get_segment() for file in self._segments), *self._tail.runs]
             return sources, max([0, *(file.last for file in self._segments), self._tail.last])
 
     def check(self) -> Iterator[Damage]:
@@ -274,8 +263,14 @@ class PassageIndex:
         header = Header(self._ledger_id, self._algorithm, made_at, first, last, 0, postings, *bits, 0)
         with SegmentWriter(make_next_path(self._folder, first, last), header) as writer:
             for prefixes, keys in read_stripes(sources):
-                writer.append(prefixes, live.keys(keys) if live else keys)
+                writer.append(prefixes, live.drop_gone(keys) if live else keys)
             writer.finish()
+
+    def _view(self, after: int = 0) -> tuple[list[Segment], TailView]:
+        """The segments with a number above `after`, and the tail, of one instant.  Raises PassagesDamaged."""
+        self._refresh()
+        with self._state:
+            return [file.get_segment() for file in self._segments if file.last > after], self._tail.view
 
     def _list_held_ranges(self) -> list[Range]:
         return join_ranges((file.first, file.last) for file in self._segments)
