@@ -12,7 +12,7 @@ from neardup.index.backends import OPENERS, open_index
 from neardup.index.protocol import BucketStatistics, Completeness, Index, ServerHealth, read_bucket_sizes
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger
-from neardup.ops.doctor import _round_trip
+from neardup.ops.doctor import _write_and_find_probe
 from neardup.pipeline.gauges import refresh_gauges
 from neardup.pipeline.index_sync import rebuild
 from neardup.pipeline.passage_sync import open_passages
@@ -60,7 +60,7 @@ async def test_gauges_and_doctor_accept_a_minimal_index(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     try:
         await rebuild(index, ledger, "v")
-        await _round_trip(index)
+        await _write_and_find_probe(index)
         with closing(await open_passages(ledger)) as passages:
             await refresh_gauges(ledger, index, passages)
         assert await read_bucket_sizes(index, [PROBE]) == {}, "an index without statistics has no bucket sizes"

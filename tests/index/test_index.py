@@ -12,7 +12,7 @@ from neardup.core.candidates.banding import Banding, cut_band_values
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal
 from neardup.index.protocol import BucketKind, IndexPosition
-from neardup.ops.doctor import PROBE, UNSIGNED, _round_trip
+from neardup.ops.doctor import PROBE, UNSIGNED, _write_and_find_probe
 from neardup.records import BandedFingerprint, Change, Language
 
 from tests.support.index_under_test import Bench, insert
@@ -158,10 +158,10 @@ def test_ids_keep_all_their_digits(bench: Bench) -> None:
 
 def test_probes_of_the_doctor_fill_no_bucket(bench: Bench) -> None:
     probes = (PROBE, UNSIGNED)
-    bench.runner.run(_round_trip(bench.index))
+    bench.runner.run(_write_and_find_probe(bench.index))
     once = bench.read_bucket_sizes(*probes)
     for _ in range(3):
-        bench.runner.run(_round_trip(bench.index))
+        bench.runner.run(_write_and_find_probe(bench.index))
     assert bench.read_bucket_sizes(*probes) == once
     assert bench.runner.run(bench.index.count_stories()) == {}
     assert bench.build([(7, 70, PROBE)], 10) == 1, "a build beside a probe of the doctor counts one story"

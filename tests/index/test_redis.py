@@ -15,7 +15,7 @@ from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.index.protocol import IndexPosition
 from neardup.index.redis import open_redis
 from neardup.index.redis.client import connect, exchange
-from neardup.ops.doctor import _round_trip
+from neardup.ops.doctor import _write_and_find_probe
 from neardup.records import BandedFingerprint, Change
 
 from tests.support.index_under_test import Bench, insert
@@ -99,11 +99,11 @@ def test_widths_that_another_process_chose_are_read_again(redis_or_valkey_url: s
 def test_the_doctor_notices_a_full_redis_that_holds_its_probe(redis_program: str, tmp_path: Path) -> None:
     with redis_server(tmp_path, program=redis_program) as url:
         bench = Bench("compact redis", url, tmp_path)
-        bench.runner.run(_round_trip(bench.index))
+        bench.runner.run(_write_and_find_probe(bench.index))
         with redis.Redis.from_url(url) as client:
             client.config_set("maxmemory", 1)
             with pytest.raises(NeardupError):
-                bench.runner.run(_round_trip(bench.index))
+                bench.runner.run(_write_and_find_probe(bench.index))
         bench.close()
 
 

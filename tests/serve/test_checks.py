@@ -138,13 +138,13 @@ async def test_the_last_of_several_submissions_of_a_story_holds(
     """An edit and its undo, sent before the edit is answered, and a long text, which waits longer than a short one."""
     text = original(SAMPLED[0])
     versions = [text, f"{text} {excerpt(SAMPLED[1])}", f"{text} " * 100, text]
-    arrived, turn_of = asyncio.Queue[int](), Service.turn_of
+    arrived, get_turn = asyncio.Queue[int](), Service.get_turn
 
     def note_arrival(service: Service, story_id: int) -> asyncio.Lock:
         arrived.put_nowait(story_id)
-        return turn_of(service, story_id)
+        return get_turn(service, story_id)
 
-    monkeypatch.setattr(Service, "turn_of", note_arrival)
+    monkeypatch.setattr(Service, "get_turn", note_arrival)
     async with http_service(configuration(tmp_path, deadline_seconds=30)) as (client, _):
         for turn in range(4):
             order = [*versions[turn % 3 :], versions[0]]

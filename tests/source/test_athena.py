@@ -138,5 +138,5 @@ async def test_an_empty_result_lists_nothing(stub: AthenaStub, source: Make) -> 
 
 
 async def test_the_doctor_reads_the_columns(stub: AthenaStub, source: Make) -> None:
-    assert await source()[0].columns() == ["id", "language", "title", "updated_at"]
+    assert await source()[0].read_columns() == ["id", "language", "title", "updated_at"]
     assert stub.queries["query-0"]["QueryString"] == f"SELECT * FROM ({BACKFILL}) LIMIT 0"

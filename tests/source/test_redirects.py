@@ -66,5 +66,5 @@ async def test_athena_is_asked_at_its_endpoint_alone(
     monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", f"http://127.0.0.1:{store.port}")
     monkeypatch.setattr(athena_module, "RETRIES", {"mode": "standard", "max_attempts": 1})
     with pytest.raises(NeardupError):
-        await Athena(SOURCE, "eu-west-1", SHIPPED, never, never).columns()
+        await Athena(SOURCE, "eu-west-1", SHIPPED, never, never).read_columns()
     assert store.requests and not other.requests, f"the request followed a redirect: {other.requests!r}"

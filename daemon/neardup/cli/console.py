@@ -173,10 +173,9 @@ def show_count(command: str) -> Iterator[Callable[[int], None]]:
 
 
 def show_waiting(command: str) -> AbstractContextManager[None]:
-    """Show that a command is at work, and for how long: on a terminal once SILENT_SECONDS have passed, otherwise as
-    log lines.
+    """Show that a command is at work, and for how long, which has no count to show; nothing may be printed meanwhile.
 
-    It is for work that has no count to show; nothing may be printed meanwhile.
+    It is shown on a terminal once SILENT_SECONDS have passed, otherwise as log lines.
     """
     if not sys.stderr.isatty():
         return log_phase(command, "working")

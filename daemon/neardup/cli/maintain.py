@@ -68,8 +68,8 @@ def print_checks(config: "Config", *, as_json: bool = False) -> "set[Level]":
             if result is None:
                 return levels
             levels.add(result.level)
-            facts = {"part": result.part, "good": result.good, "level": result.level, "said": result.message}
-            label = result.level if result.good else result.level.upper()
+            facts = {"part": result.part, "good": result.is_good, "level": result.level, "said": result.message}
+            label = result.level if result.is_good else result.level.upper()
             click.echo(
                 json.dumps(facts, ensure_ascii=False) if as_json else f"{label:4} {result.part}: {result.message}"
             )

@@ -19,7 +19,7 @@ from neardup.app import open_index, open_readers
 from neardup.config import Config
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.languages import LANGUAGES, SHIPPED
-from neardup.core.native.page import WHY_UNREAD
+from neardup.core.native.page import WHY_UNUSABLE
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import Fatal, Gone, IndexDamaged, NeardupError
 from neardup.index.positions import refuse_index_mismatch
@@ -85,7 +85,7 @@ class CheckResult:
     message: str
 
     @property
-    def good(self) -> bool:
+    def is_good(self) -> bool:
         return self.level is Level.OK
 
 
@@ -99,7 +99,7 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
         "submitted pages": _check_submitted_pages,
         "proofs": _check_proofs,
         "source": _check_source,
-        "object store": _store,
+        "object store": _check_store,
         "reference": _check_reference,
         "meaning": _check_meaning,
         "clock": _check_clock,
@@ -155,7 +155,7 @@ async def _check_index(config: Config) -> str:
     index = await open_index(config)
     try:
         await _refuse_mismatch(config, index)
-        await _round_trip(index)
+        await _write_and_find_probe(index)
         if isinstance(index, ServerHealth) and (problem := await index.find_problem()):
             raise Fatal(problem)
         with closing(Ledger(config.ledger.path)) as ledger:
@@ -181,7 +181,7 @@ async def _refuse_mismatch(config: Config, index: Index) -> None:
         db.close()
 
 
-async def _round_trip(index: Index) -> None:
+async def _write_and_find_probe(index: Index) -> None:
     """Write a probe and find it; raises Fatal if it is not found.
 
     Packed buckets, which hold story numbers, never lose a number.  So the probe is written only to those that do not
@@ -255,8 +255,8 @@ async def _check_clock(config: Config) -> str:
 
 
 async def _check_native_core(_: Config) -> str:
-    if WHY_UNREAD is not None:
-        raise NeedsRepair(f"{WHY_UNREAD}; the reference in Python runs, which is slower")
+    if WHY_UNUSABLE is not None:
+        raise NeedsRepair(f"{WHY_UNUSABLE}; the reference in Python runs, which is slower")
     return "built for this machine"
 
 
@@ -282,7 +282,7 @@ async def _check_source(config: Config) -> str:
     return f"{listed}, with stories such as {story.shown}" if story else "lists no story"
 
 
-async def _store(config: Config) -> str:
+async def _check_store(config: Config) -> str:
     """Read the page of one story; what it is."""
     is_listed = config.source.kind in {"manifest", "folder"}
     known = await _find_first_listed(open_source(config)) if is_listed else _find_on_record(config)
@@ -316,7 +316,7 @@ async def _check_reference(config: Config) -> str:
 
 
 async def _check_columns(source: Source, required: tuple[str, ...], query: str) -> str:
-    columns = await cast("Athena", source).columns()
+    columns = await cast("Athena", source).read_columns()
     missing = [column for column in required if column not in columns]
     if missing:
         raise Fatal(f"{query} lists no column {' and no column '.join(missing)}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from neardup import __version__
-from neardup.core.native.page import WHY_UNREAD
+from neardup.core.native.page import WHY_UNUSABLE
 from neardup.errors import NeardupError, Stopped
 from neardup.ledger import Ledger, first_seen, now_ms, permissions, runs
 from neardup.ledger.first_seen import History
@@ -77,8 +77,8 @@ async def carry_out(
     Once the run is recorded, all log lines carry its id.
     """
     summary = job.summary
-    if WHY_UNREAD is not None:
-        log.warning("the reference in Python runs, which is slower", reason=WHY_UNREAD)
+    if WHY_UNUSABLE is not None:
+        log.warning("the reference in Python runs, which is slower", reason=WHY_UNUSABLE)
     async with _lock(job, ledger):
         await job.prepare()
         await ledger.do(_note_first_seen, ledger.path)

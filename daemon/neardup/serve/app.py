@@ -129,7 +129,7 @@ def endpoint(operation: Operation) -> Handler:
             body = None if operation.request is None else parse_json(operation.request, received)
             return await operation.begin(parts, subject, query, body, deadline, caller=request.get(TOKEN_NAME, LOCAL))
 
-        turn = service.turn_of(subject.number) if operation.writes and isinstance(subject, StoryId) else None
+        turn = service.get_turn(subject.number) if operation.writes and isinstance(subject, StoryId) else None
         try:
             answer = await _lane(service, operation, request).carry_out(work(), deadline, turn)
         except LedgerReplaced as error:

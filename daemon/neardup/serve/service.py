@@ -91,7 +91,7 @@ class Lane:
         """
         story = story or asyncio.Lock()
         try:
-            await self._turn(story, deadline)
+            await self._wait_for_turn(story, deadline)
         except BaseException:
             work.close()
             raise
@@ -107,7 +107,7 @@ class Lane:
         """Wait for the work under way."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _turn(self, story: asyncio.Lock, deadline: Deadline) -> None:
+    async def _wait_for_turn(self, story: asyncio.Lock, deadline: Deadline) -> None:
         if (self._free.locked() or story.locked()) and self._waiting >= self._queue:
             raise Refused(BUSY, f"{self._waiting} requests are waiting")
         self._waiting += 1
@@ -170,7 +170,7 @@ class Service:
             raise Refused(UNAVAILABLE, self._doing)
         return self._parts
 
-    def turn_of(self, story_id: int) -> asyncio.Lock:
+    def get_turn(self, story_id: int) -> asyncio.Lock:
         """The turn of a story: those that write it hold it one after the other, in the order in which they came."""
         return self._stories.setdefault(story_id, asyncio.Lock())
 

@@ -105,7 +105,7 @@ class Athena:
         async for block in parse_rows(rows, self._languages, self._key, of_reference=self._of_reference):
             yield block
 
-    async def columns(self) -> list[str]:
+    async def read_columns(self) -> list[str]:
         """The names of the columns of backfill_sql."""
         read = await self._query(f"SELECT * FROM ({self._queries.backfill_sql}) LIMIT 0", [])
         head = await read(0, read.size)

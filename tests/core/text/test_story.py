@@ -80,7 +80,7 @@ def test_a_page_is_parsed_alike_whatever_was_parsed_before(bodies: list[bytes]) 
 
 def test_a_library_with_other_functions_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_page, "FUNCTIONS", {"first_child": "lxb_no_such_function"})
-    why = native_page.take_functions()
+    why = native_page.load_functions()
     assert why is not None and why.startswith("the native core cannot read what selectolax "), why
 
 

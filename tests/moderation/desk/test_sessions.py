@@ -76,21 +76,21 @@ def test_only_the_key_makes_a_login(session: str, token: str, name: str, now: in
     known = [Moderator(name + "x", digest_of(token)), asha]
     with patch("time.time", lambda: now):
         made = sessions.sign_login(keys, session, asha)
-        assert sessions.login_of(Keys.of(token), session, made, known) is asha, "a restart ended a login"
-        assert not sessions.login_of(keys, session + "x", made, known), "a login is valid for another session"
-        assert not sessions.login_of(Keys.of(token + "x"), session, made, known), "a login survived a new token"
-        assert not sessions.login_of(keys, session, made[:-1], known), "a truncated signature is accepted"
-        assert not sessions.login_of(keys, session, made, known[:1]), "a login survived its moderator"
+        assert sessions.find_login(Keys.of(token), session, made, known) is asha, "a restart ended a login"
+        assert not sessions.find_login(keys, session + "x", made, known), "a login is valid for another session"
+        assert not sessions.find_login(Keys.of(token + "x"), session, made, known), "a login survived a new token"
+        assert not sessions.find_login(keys, session, made[:-1], known), "a truncated signature is accepted"
+        assert not sessions.find_login(keys, session, made, known[:1]), "a login survived its moderator"
         renewed = [Moderator(name, digest_of(token + "x"))]
-        assert not sessions.login_of(keys, session, made, renewed), "a login survived the moderator's new token"
-        assert not sessions.login_of(Keys.of(""), session, made, known), "a desk without a token takes any key"
+        assert not sessions.find_login(keys, session, made, renewed), "a login survived the moderator's new token"
+        assert not sessions.find_login(Keys.of(""), session, made, known), "a desk without a token takes any key"
     with patch("time.time", lambda: now + sessions.LOGIN_SECONDS + 1):
-        assert not sessions.login_of(keys, session, made, known), "a login does not expire"
+        assert not sessions.find_login(keys, session, made, known), "a login does not expire"
         signed, signed_at, signature = made.rsplit(".", 2)
         with patch("time.time", lambda: now + 100):
             later = sessions.sign_login(keys, session, asha).rsplit(".", 2)[1]
         assert signed_at != later
-        assert not sessions.login_of(keys, session, f"{signed}.{later}.{signature}", known), "a login was forged"
+        assert not sessions.find_login(keys, session, f"{signed}.{later}.{signature}", known), "a login was forged"
 
 
 async def test_wrong_tokens_are_limited_by_address(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from neardup.core.css.rendering import (
 )
 from neardup.core.css.rendering import Frame as RenderedFrame
 from neardup.core.native.fingerprint import CharacterCounts
-from neardup.core.native.page import WHY_UNREAD
+from neardup.core.native.page import WHY_UNUSABLE
 from neardup.core.native.rendering import (
     FRAME_KEY,
     LAYERS,
@@ -97,7 +97,7 @@ def render_natively(
     root: LexborNode, bodies: Sequence[LexborNode], sheets: Sequence[StyleSheet]
 ) -> RenderedUtf8 | None:
     """The text of a page, as `core.css.rendering.render` has it; None for one that this must render."""
-    if WHY_UNREAD is not None or len(bodies) != 1 or bodies[0].mem_id != root.mem_id:
+    if WHY_UNUSABLE is not None or len(bodies) != 1 or bodies[0].mem_id != root.mem_id:
         return None
     frames = _frames
     page = frames.get_rules(tuple(sheets))

@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborNode
 
 from neardup.core.css.computed_style import HIDDEN, Layer
 from neardup.core.css.elements import is_block
-from neardup.core.native.page import WHY_UNREAD
+from neardup.core.native.page import WHY_UNUSABLE
 from neardup.core.native.page import spaced_text as native_spaced_text
 from neardup.core.text.consonants import BLOCKS
 from neardup.core.text.reading_order import order_lines
@@ -125,7 +125,7 @@ def count_visible(text: str) -> int:
 
 def read_spaced_text(element: LexborNode) -> tuple[str, int]:
     """The text of an element, spaced and with a line feed for each BREAK, and its visible length."""
-    found = native_spaced_text(element) if WHY_UNREAD is None else None
+    found = native_spaced_text(element) if WHY_UNUSABLE is None else None
     return read_spaced_text_in_python(element) if found is None else found
 
 

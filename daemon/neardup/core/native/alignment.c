@@ -556,8 +556,8 @@ static uint8_t *marks_of(struct text text, const struct span *spans, int64_t cou
 
 enum { FIRST = 1, REPEATED = 2 }; /* a word of a gram that did not occur before, and of one that did */
 
-/* Which words of the rows stand in a gram of their block that did not occur before, and in one that did: `marks`, one for
- * each word. */
+/* Which words of the rows stand in a gram of their block that did not occur before, and in one that did: `marks`, one
+ * for each word. */
 static void mark_occurrences(struct text a, const struct row *rows, int64_t count, int64_t all, uint8_t *marks,
                              struct arena arena) {
     uint64_t *words = take(&arena, all, sizeof(uint64_t));
@@ -584,8 +584,8 @@ static void mark_occurrences(struct text a, const struct row *rows, int64_t coun
     }
 }
 
-/* The parts of the spans, ascending, between common words, each from its first copied word to its last; returns how many
- * there are. */
+/* The parts of the spans, ascending, between common words, each from its first copied word to its last; returns how
+ * many there are. */
 static int64_t without_common(const struct span *spans, int64_t count, const uint8_t *marks, struct span *kept) {
     int64_t n = 0;
     for (int64_t nth = 0; nth < count; nth++) {

@@ -1,15 +1,13 @@
 /* The fingerprint of a story: text hash, SimHash, MinHash signature and passage hashes, from its normalised words.
  *
- * Each part is explained where its reference is: core/fingerprint/{word_hashes,minhash,skeleton,rare_pairs}.py.  What is
- * different here is only the way of counting.
+ * Each part is explained where its reference is: core/fingerprint/{word_hashes,minhash,skeleton,rare_pairs}.py.  What
+ * is different here is only the way of counting.
  *
- * SimHash: words of one frequency have one weight, so their digests are first added bit by bit to 128 counters of a byte,
- * eight at once in a number of 64 bits, and the counters are multiplied by the weight before they overflow.
- * MinHash: 64 permutations of each shingle, a multiplication and an addition each, take most of the time; vectors of 256
- * or 512 bits do it where the processor has them, chosen when the program runs.
- * Skeleton: of its n hashes the least few are wanted, so only those below a limit that three times as many pass are
- * sorted.
- */
+ * SimHash: words of one frequency have one weight, so their digests are first added bit by bit to 128 counters of a
+ * byte, eight at once in a number of 64 bits, and the counters are multiplied by the weight before they overflow.
+ * MinHash: 64 permutations of each shingle, a multiplication and an addition each, take most of the time; vectors of
+ * 256 or 512 bits do it where the processor has them, chosen when the program runs. Skeleton: of its n hashes the
+ * least few are wanted, so only those below a limit that three times as many pass are sorted. */
 #include <stdbool.h>
 
 #include "internal.h"
@@ -247,8 +245,8 @@ static void take_minima(const nd_tables *tables, const uint64_t *hashes, size_t 
 
 #ifdef HAS_X86_VECTORS
 
-/* Eight rows at a time in two vectors.  AVX2 multiplies halves of 32 bits and compares signed numbers only, so a product
- * is made of three, and the sign bit is turned over in the addends and turned back in the minima. */
+/* Eight rows at a time in two vectors.  AVX2 multiplies halves of 32 bits and compares signed numbers only, so a
+ * product is made of three, and the sign bit is turned over in the addends and turned back in the minima. */
 __attribute__((target("avx2"))) static void take_minima_avx2(
     const nd_tables *tables, const uint64_t *hashes, size_t count, uint64_t least[ND_ROWS]) {
     const __m256i sign = _mm256_set1_epi64x(INT64_MIN);
@@ -425,7 +423,8 @@ static size_t sample_skeleton(const Words *words, uint64_t *grams, uint64_t *low
 
 /* ---- rare pairs ---- */
 
-/* Insert a number among the least that are kept, ascending and distinct, at most ND_RARE_PAIRS; returns how many there are. */
+/* Insert a number among the least that are kept, ascending and distinct, at most ND_RARE_PAIRS; returns how many there
+ * are. */
 static size_t keep_least(uint64_t number, uint64_t *least, size_t kept) {
     size_t at = kept;
     while (at && least[at - 1] > number) at--;
@@ -436,8 +435,8 @@ static size_t keep_least(uint64_t number, uint64_t *least, size_t kept) {
     return kept;
 }
 
-/* Write the hashes of the rare pairs of words; returns how many there are.  `recent` has a bit for each of the words before
- * the present one, the last one's the lowest: whether it is rare. */
+/* Write the hashes of the rare pairs of words; returns how many there are.  `recent` has a bit for each of the words
+ * before the present one, the last one's the lowest: whether it is rare. */
 static size_t sample_rare_pairs(
     const uint64_t *words, size_t count, const uint64_t *common_words, uint64_t common_bits, uint64_t *hashes) {
     size_t kept = 0, rare = 0;

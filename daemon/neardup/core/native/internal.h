@@ -51,8 +51,9 @@ INLINE uint32_t code_at(const uint8_t *at, const uint8_t *end, uint32_t *bytes) 
     return code;
 }
 
-/* Winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003), as word_hashes.sample_grams: of every `window` adjacent grams
- * the place of the least one, of equal ones the last.  Writes at most `count` places, ascending; returns how many. */
+/* Winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003), as word_hashes.sample_grams: of every `window` adjacent
+ * grams the place of the least one, of equal ones the last.  Writes at most `count` places, ascending; returns how
+ * many. */
 INLINE size_t winnow_places(const uint64_t *grams, size_t count, size_t window, uint32_t *places) {
     size_t size = 0, least = 0;
     if (!count) return 0;

@@ -2,12 +2,11 @@
  *
  * Every function is pure: it reads the buffers that it is given and writes to those that are its output.  It allocates
  * nothing unless its comment says so, keeps no state between two calls, and may run in any number of threads at once.
- * Lengths count elements unless a comment says bytes.  Numbers are in the order of the machine, which is little-endian.
- * Every length, offset and index that comes from outside is checked.
+ * Lengths count elements unless a comment says bytes.  Numbers are in the order of the machine, which is
+ * little-endian. Every length, offset and index that comes from outside is checked.
  *
- * A function returns a count or 0, or one of the negative codes below.  Beside each stands its reference in Python, which
- * explains the algorithm and gives the same result bit by bit; its name is in the comment.
- */
+ * A function returns a count or 0, or one of the negative codes below.  Beside each stands its reference in Python,
+ * which explains the algorithm and gives the same result bit by bit; its name is in the comment. */
 #ifndef NEARDUP_H
 #define NEARDUP_H
 
@@ -85,7 +84,8 @@ ND_API int64_t nd_hash_text(
     const nd_tables *tables, const uint8_t *text, size_t bytes, uint8_t *room, size_t room_bytes, nd_fingerprint *out);
 
 /* The hashes of the rare pairs of `count` words, by their hashes in reading order; returns how many there are.
- * `hashes` has room for ND_RARE_PAIRS.  ND_INVALID: no filter.  Reference: core.fingerprint.rare_pairs.hash_rare_pairs. */
+ * `hashes` has room for ND_RARE_PAIRS.  ND_INVALID: no filter.  Reference:
+ * core.fingerprint.rare_pairs.hash_rare_pairs. */
 ND_API int64_t nd_rare_pairs(
     const uint64_t *words, int64_t count, const uint64_t *common_words, int64_t common_bits, uint32_t *hashes);
 
@@ -97,8 +97,8 @@ typedef struct {
 
 /* Count the characters of a text in UTF-8; returns how many they are.  Reference: core/text/scripts.py.
  *
- * `block_counts` and `block_numbers` (ND_BLOCKS each) are then, for the first `out->blocks`, how many letters stand in a
- * block of ND_BLOCK code points, and the block's number, ascending.  A letter is one of ASCII or beyond ASCII.
+ * `block_counts` and `block_numbers` (ND_BLOCKS each) are then, for the first `out->blocks`, how many letters stand in
+ * a block of ND_BLOCK code points, and the block's number, ascending.  A letter is one of ASCII or beyond ASCII.
  * ND_INVALID: no UTF-8.  ND_UNSUPPORTED: more than 2^32 - 1 bytes. */
 ND_API int64_t nd_count_characters(
     const uint8_t *text, size_t bytes, uint32_t *block_counts, uint16_t *block_numbers, nd_characters *out);
@@ -215,14 +215,15 @@ ND_API int64_t nd_read_story(const nd_lexbor *lexbor, const nd_page *page, const
 
 enum { ND_VERDICT_SLOTS = 4096, ND_VERDICT_BYTES = 1 << 20 };
 
-/* Remember the verdict on a value, such as whether it may hide a text, in a memory of ND_VERDICT_BYTES, which is 0 at first and may be so again.
+/* Remember the verdict on a value, such as whether it may hide a text, in a memory of ND_VERDICT_BYTES, which is 0 at
+ * first and may be so again.
  *
  * Returns 0, or ND_ROOM for a memory that is full. */
 ND_API int64_t nd_learn(void *verdicts, size_t verdict_bytes, uint64_t kind, const uint8_t *value, size_t size,
                         uint64_t verdict);
 
-/* Write the text of an element with single spaces, and a line feed for each vertical tab, which stands for a line break;
- * returns its bytes, and counts its code points that are no white space.
+/* Write the text of an element with single spaces, and a line feed for each vertical tab, which stands for a line
+ * break; returns its bytes, and counts its code points that are no white space.
  *
  * ND_ROOM: for less room than the element has text.  Reference: core.css.pieces.read_spaced_text_in_python. */
 ND_API int64_t nd_spaced_text(const nd_lexbor *lexbor, nd_node *element, uint8_t *room, size_t room_bytes,
@@ -325,8 +326,9 @@ enum nd_edge {
     ND_EDGE_BOX_END
 };
 
-/* What an element shows beside what is within it, and where it stands among its siblings.  Each byte of `start` and `end`
- * is an nd_edge, the least byte first; of the `generated` texts, some stand before what is within, and some after it. */
+/* What an element shows beside what is within it, and where it stands among its siblings.  Each byte of `start` and
+ * `end` is an nd_edge, the least byte first; of the `generated` texts, some stand before what is within, and some
+ * after it. */
 typedef struct {
     uint32_t flags, style, start, end;
     uint32_t first_generated, before_count, after_count, reserved;
@@ -379,19 +381,19 @@ typedef struct {
     uint32_t layers[ND_MOST_LAYERS];
 } nd_rendered;
 
-/* Read the pieces of a page whose only body is its root.  They stand in the room, of which `room_used` bytes are used; it is
- * best eight times as large as the page.
+/* Read the pieces of a page whose only body is its root.  They stand in the room, of which `room_used` bytes are used;
+ * it is best eight times as large as the page.
  *
- * ND_UNSUPPORTED: see `out->story`.  For ND_UNJUDGED teach the memories, and call again.  A key of a frame is the number of
- * the style sheets, that of the style around the element, how many rules match it, and these, each in four bytes; the name
- * of its tag, and the names and values of the attributes that style it, each with a zero after it.  A key of a variant is
- * the number of a style and an nd_variant.  Reference: core.css.rendering. */
+ * ND_UNSUPPORTED: see `out->story`.  For ND_UNJUDGED teach the memories, and call again.  A key of a frame is the
+ * number of the style sheets, that of the style around the element, how many rules match it, and these, each in four
+ * bytes; the name of its tag, and the names and values of the attributes that style it, each with a zero after it.  A
+ * key of a variant is the number of a style and an nd_variant.  Reference: core.css.rendering. */
 ND_API int64_t nd_render(const nd_lexbor *lexbor, const nd_page *page, const nd_sheets *sheets, const nd_frames *frames,
                          const void *verdicts, size_t verdict_bytes, uint8_t *room, size_t room_bytes, nd_rendered *out);
 
-/* Write the text of some layers, with line breaks between the texts if there are several; returns its bytes, and counts
- * its characters as nd_count_characters does.  For each text, `layers` has ND_LAYERS bytes, which are 0 for those that are
- * left out.  ND_UNSUPPORTED: it is not UTF-8, has replacement characters, or overrides its direction.
+/* Write the text of some layers, with line breaks between the texts if there are several; returns its bytes, and
+ * counts its characters as nd_count_characters does.  For each text, `layers` has ND_LAYERS bytes, which are 0 for
+ * those that are left out.  ND_UNSUPPORTED: it is not UTF-8, has replacement characters, or overrides its direction.
  * Reference: core.css.pieces.write_text. */
 ND_API int64_t nd_write_pieces(const nd_piece *pieces, uint64_t piece_count, const uint8_t *layers, uint64_t text_count,
                                uint8_t *room, size_t room_bytes, uint32_t *block_counts, uint16_t *block_numbers,
@@ -411,10 +413,9 @@ ND_API int64_t nd_alignment_room(int64_t words_a, int64_t words_b);
 
 /* Find the runs of equal words that form the blocks of two texts.
  *
- * Returns their number n, and leaves n rows of four int32 at the begin of the room: place in a, place in b, words, number
- * of the block.  They are in the order of the longer text; of two of one length, of that whose bytes compare as less.
- * Reference: core.verify.alignment.align.
- */
+ * Returns their number n, and leaves n rows of four int32 at the begin of the room: place in a, place in b, words,
+ * number of the block.  They are in the order of the longer text; of two of one length, of that whose bytes compare as
+ * less. Reference: core.verify.alignment.align. */
 ND_API int64_t nd_aligned(const uint64_t *a, int64_t words_a, const uint64_t *b, int64_t words_b, void *room,
                           int64_t room_bytes);
 
@@ -439,10 +440,9 @@ struct nd_copied {
 /* Find what the texts of m pairs share, apart from common passages, whose `commons` hashes ascend.
  *
  * Writes, for each pair, an nd_copied, and to `spans` its spans of a and then those of b: each as two int32, its first
- * word and the word after its last.  The room is that for the longest two texts.  Returns how many pairs were done: fewer
- * than m if there is no more room than `span_room` spans; ND_ROOM if these are too few for the first one.  There are never
- * more than a pair has words.  Reference: core.verify.alignment.find_copied_of_pairs.
- */
+ * word and the word after its last.  The room is that for the longest two texts.  Returns how many pairs were done:
+ * fewer than m if there is no more room than `span_room` spans; ND_ROOM if these are too few for the first one.  There
+ * are never more than a pair has words.  Reference: core.verify.alignment.find_copied_of_pairs. */
 ND_API int64_t nd_copied_pairs(const nd_words *texts, int64_t n, const nd_pair *pairs, int64_t m, const uint32_t *common,
                                int64_t commons, struct nd_copied *copied, int32_t *spans, int64_t span_room, void *room,
                                int64_t room_bytes);
@@ -673,12 +673,11 @@ typedef struct {
 /* Cut sorted postings into groups: the size of each, 2 or more, followed by the stories that hold a hash, ascending.
  *
  * A posting is a passage hash in the upper half and a story number in the lower.  `language_of` maps the numbers below
- * `numbers` to languages, and `copy_keys` to copy keys; postings of those of language 255 and repeated ones are ignored.
- * A hash that more than `most` stories hold, or stories with more than `most_keys` different copy keys, makes no group,
- * and is added to `found`.  pairs_of[n] grows by the earlier members of the story n.  Returns the length of the groups;
- * ND_INVALID for a number that is not below `numbers`; ND_ROOM if `room` is less than size + size / 2 + 2, or that of
- * `found` does not suffice; ND_NO_MEMORY.  Reference: passage_groups.find_groups.
- */
+ * `numbers` to languages, and `copy_keys` to copy keys; postings of those of language 255 and repeated ones are
+ * ignored. A hash that more than `most` stories hold, or stories with more than `most_keys` different copy keys, makes
+ * no group, and is added to `found`.  pairs_of[n] grows by the earlier members of the story n.  Returns the length of
+ * the groups; ND_INVALID for a number that is not below `numbers`; ND_ROOM if `room` is less than size + size / 2 + 2,
+ * or that of `found` does not suffice; ND_NO_MEMORY.  Reference: passage_groups.find_groups. */
 ND_API int64_t nd_cut_into_groups(const uint64_t *postings, int64_t size, const uint8_t *language_of,
                                   const uint32_t *copy_keys, int64_t numbers, int64_t most_keys, int64_t most,
                                   uint32_t *pairs_of, uint32_t *groups, int64_t room, nd_common_hashes *found);
@@ -706,10 +705,9 @@ ND_API int64_t nd_count_shared(uint32_t *earlier, int64_t earlier_size, const in
  *
  * Bucket b is members[edges[b]] to members[edges[b + 1]]; `lookups` (lookups_size, buckets) are the buckets of each.
  * The numbers of lookup i are found[ends[i]] to found[ends[i + 1]].  Returns how many lookups were made: it stops
- * before one whose members, divided by `least`, exceed the room that is left.  ND_INVALID for a bucket that does not exist, or
- * edges that do not ascend.  Allocates memory for the largest lookup: 10 bytes a member or more.
- * Reference: bucket_join.find_shared.
- */
+ * before one whose members, divided by `least`, exceed the room that is left.  ND_INVALID for a bucket that does not
+ * exist, or edges that do not ascend.  Allocates memory for the largest lookup: 10 bytes a member or more. Reference:
+ * bucket_join.find_shared. */
 ND_API int64_t nd_shared_by(const uint32_t *members, int64_t members_size, const int64_t *edges, int64_t edges_size,
                             const int64_t *lookups, int64_t lookups_size, int64_t buckets, int64_t least,
                             uint32_t *found, int64_t room, int64_t *ends);
@@ -730,8 +728,8 @@ struct nd_coding {
     uint32_t first;
 };
 
-/* An open segment.  Blocks are counted from the one after the header, at byte ND_SEGMENT_BLOCK of the file.  A field out
- * of the range that stands beside it is ND_DAMAGED. */
+/* An open segment.  Blocks are counted from the one after the header, at byte ND_SEGMENT_BLOCK of the file.  A field
+ * out of the range that stands beside it is ND_DAMAGED. */
 struct nd_segment {
     struct nd_coding coding;
     int32_t descriptor;       /* of the file, to be read with pread */

@@ -1,13 +1,13 @@
 /* Normalisation and the counting of characters: a pass over a text in UTF-8 each.
  *
- * Nearly all of normalisation maps one code point to at most one other, so a table does it (see core/text/codepoints.py).
- * Its flags name the exceptions: a code point that composes with the one before it, that looks like another letter, that
- * is a combining mark, or that only the reference can handle.  Two facts make one pass enough.  What composes stands
- * side by side once dropped code points are left out, so the entry of the last letter is all that must be remembered.
- * And how a look-alike is read depends on its word or run of signs alone, so the first one looks ahead to its end.
+ * Nearly all of normalisation maps one code point to at most one other, so a table does it (see
+ * core/text/codepoints.py). Its flags name the exceptions: a code point that composes with the one before it, that
+ * looks like another letter, that is a combining mark, or that only the reference can handle.  Two facts make one pass
+ * enough.  What composes stands side by side once dropped code points are left out, so the entry of the last letter is
+ * all that must be remembered. And how a look-alike is read depends on its word or run of signs alone, so the first
+ * one looks ahead to its end.
  *
- * Texts of India are mostly letters of the blocks 0900 to 0DFF that stand for themselves: three bytes that are copied.
- */
+ * Texts of India are mostly letters of the blocks 0900 to 0DFF that stand for themselves: three bytes that are copied. */
 #include <stdbool.h>
 
 #include "internal.h"
@@ -100,8 +100,8 @@ INLINE bool is_digit(uint32_t code) { return code - '0' < 10; }
 
 /* ---- marks and look-alikes ---- */
 
-/* Whether a mark composes with the letter within a composed one: NFC puts it before the mark that the letter has, if its
- * combining class is lower. */
+/* Whether a mark composes with the letter within a composed one: NFC puts it before the mark that the letter has, if
+ * its combining class is lower. */
 static bool composes_within(const nd_tables *tables, uint32_t composed, uint32_t mark) {
     const uint32_t *row = tables->compositions;
     for (uint64_t n = 0; n < tables->composition_count; n++, row += 3)
@@ -109,8 +109,8 @@ static bool composes_within(const nd_tables *tables, uint32_t composed, uint32_t
     return false;
 }
 
-/* Whether no other combining mark stands beside the one at a place, whatever is dropped between them, nor is in the letter
- * before it where the two might change places. */
+/* Whether no other combining mark stands beside the one at a place, whatever is dropped between them, nor is in the
+ * letter before it where the two might change places. */
 static bool is_alone(const Text *text, const uint8_t *at) {
     uint32_t bytes, entry, mark = entry_of(text->tables, code_at(at, text->end, &bytes));
     for (const uint8_t *before = at; before > text->start;) {
@@ -185,7 +185,8 @@ static __attribute__((noinline)) int row_of(const Text *text, const uint8_t *at,
     return AS_IT_IS; /* digits are read where their word ends */
 }
 
-/* Read the digits of a normalised word as letters if they stand for them, see core/text/look_alikes.py; whether they do. */
+/* Read the digits of a normalised word as letters if they stand for them, see core/text/look_alikes.py; whether they
+ * do. */
 static __attribute__((noinline)) bool read_digits(const nd_tables *tables, uint8_t *word, const uint8_t *end) {
     int leading = 0, since_digit = 0;
     bool is_disguised = false, has_letter = false;
@@ -384,11 +385,12 @@ INLINE void add_to_block(Tally *tally, uint32_t block, uint32_t count) {
     if (count && block > tally->last_block) tally->last_block = block;
 }
 
-/* Count chunks of ASCII, of letters of India in Devanagari and one more block, of usual punctuation and no-break spaces.
+/* Count chunks of ASCII, of letters of India in Devanagari and one more block, of usual punctuation and no-break
+ * spaces.
  *
- * A character is counted with its last byte, so that one that goes beyond a chunk is counted with the next one.  Two bytes
- * of a whole character, at least, stand before `at`.  Returns where the character begins that is counted next.  Counters
- * of a byte let a vector hold many. */
+ * A character is counted with its last byte, so that one that goes beyond a chunk is counted with the next one.  Two
+ * bytes of a whole character, at least, stand before `at`.  Returns where the character begins that is counted next.
+ * Counters of a byte let a vector hold many. */
 INLINE const uint8_t *count_chunks(const uint8_t *at, const uint8_t *end, Tally *tally) {
     const uint8_t half_block = (uint8_t)(0x40 | tally->block); /* a second byte without its lowest bit */
     for (; end - at >= CHUNK; at += CHUNK) {

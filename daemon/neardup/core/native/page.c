@@ -1,11 +1,10 @@
 /* The visible text of a parsed page, read by functions of the library that parsed it.
  *
- * A story of which nothing is hidden shows its text nodes in their order, apart from those in invisible elements, with line
- * breaks around blocks.  The first pass gathers the style sheets of the page, the second one looks for what may hide a
- * text of the story or show one in a way of its own, and the third one writes it.  Whether a value of an attribute or a style sheet may hide a text is for
- * the caller to judge, once for each value: verdicts are kept in a hash table with open addressing, beside the values
- * themselves, because authors could make two values with one hash.
- */
+ * A story of which nothing is hidden shows its text nodes in their order, apart from those in invisible elements, with
+ * line breaks around blocks.  The first pass gathers the style sheets of the page, the second one looks for what may
+ * hide a text of the story or show one in a way of its own, and the third one writes it.  Whether a value of an
+ * attribute or a style sheet may hide a text is for the caller to judge, once for each value: verdicts are kept in a
+ * hash table with open addressing, beside the values themselves, because authors could make two values with one hash. */
 #include "tree.h"
 
 enum { MOST_SHEET_BYTES = ND_VERDICT_BYTES / 8 };

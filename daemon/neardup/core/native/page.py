@@ -2,7 +2,7 @@
 
 The library reads selectolax's tree by functions of lexbor, which selectolax's own library exports, so that neither has
 to be built for the other.  A canary page is read first.  Where that fails, because selectolax or the platform is
-another one, `WHY_UNREAD` says so, and the reference reads all pages.
+another one, `WHY_UNUSABLE` says so, and the reference reads all pages.
 """
 
 import ctypes
@@ -109,7 +109,7 @@ class StoryRead(NamedTuple):
     has_acting_sheets: bool
 
 
-class Rules:
+class TagRules:
     """What may hide or be a text: the classes of each tag, by its `tag_id`, and lengths in characters."""
 
     def __init__(
@@ -153,7 +153,7 @@ _name: Callable[..., bytes]
 
 
 def read_story(
-    root: LexborNode, bodies: Sequence[LexborNode], page_bytes: int, rules: Rules, judge: Judge
+    root: LexborNode, bodies: Sequence[LexborNode], page_bytes: int, rules: TagRules, judge: Judge
 ) -> StoryRead | Doubt:
     """The elements that are the story of a page of so many bytes -> its text, with line breaks between blocks.
 
@@ -189,7 +189,7 @@ def learn_judged(kind: int, value: bytes, judge: Judge) -> None:
 def call_lexbor(
     function: Callable[..., int],
     root: LexborNode,
-    rules: Rules,
+    rules: TagRules,
     sheets: ctypes.Structure,
     frames: ctypes.Structure,
     *rest: int,
@@ -270,14 +270,14 @@ def _reads_canary() -> bool:
         return False
 
     stories = [
-        read_story(root, bodies, len(CANARY.encode()), Rules(tags, 1, 1, 1), judge)
+        read_story(root, bodies, len(CANARY.encode()), TagRules(tags, 1, 1, 1), judge)
         for bodies in ([root], root.css("#x"))
     ]
     texts = tuple(story.text.decode() for story in stories if isinstance(story, StoryRead))
     return texts == CANARY_TEXTS and judged == CANARY_VALUES and _name(root.mem_id, None) == b"html"
 
 
-def take_functions() -> str | None:
+def load_functions() -> str | None:
     """Take lexbor's functions; returns why they cannot be used, if so."""
     if WHY_MISSING is not None:
         return WHY_MISSING
@@ -299,4 +299,4 @@ def take_functions() -> str | None:
     return f"the native core cannot read what selectolax {selectolax.__version__} parses: {reason}"
 
 
-WHY_UNREAD = take_functions()
+WHY_UNUSABLE = load_functions()

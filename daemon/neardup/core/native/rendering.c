@@ -1,13 +1,13 @@
 /* The text of a parsed page as a browser shows it by the styles of the page, in pieces, and the writing of these.
  *
- * The first pass lists the elements of the page, finds the rules of style sheets that match each, and those elements of which
- * more is read than their text.  The second one walks the story with a stack of what is still to be shown.  What an element shows beside that
- * within it, and the style that it hands down, is its frame.  The caller adds the frame, once for elements that are alike
- * (`append_key`); what a frame means for the text is explained in core.css.rendering, whose functions are the reference.
+ * The first pass lists the elements of the page, finds the rules of style sheets that match each, and those elements
+ * of which more is read than their text.  The second one walks the story with a stack of what is still to be shown.
+ * What an element shows beside that within it, and the style that it hands down, is its frame.  The caller adds the
+ * frame, once for elements that are alike (`append_key`); what a frame means for the text is explained in
+ * core.css.rendering, whose functions are the reference.
  *
  * A selector is matched from right to left.  An element can match only if it has all the names that the last compound
- * asks for, of which each sets one of 64 bits.
- */
+ * asks for, of which each sets one of 64 bits. */
 #include "tree.h"
 
 enum {
@@ -387,7 +387,8 @@ static bool append_key(Renderer *r, const Element *element, uint32_t style) {
     return true;
 }
 
-/* Find the frame of an element within a style; false with a doubt, and `frame` is NONE if the caller must add it first. */
+/* Find the frame of an element within a style; false with a doubt, and `frame` is NONE if the caller must add it
+ * first. */
 static bool find_frame(Renderer *r, const Element *element, uint32_t style, uint32_t *frame) {
     uint8_t *key = r->keys;
     if (!append_key(r, element, style)) return false;
@@ -544,7 +545,8 @@ static bool append_end(Renderer *r, const nd_frame *frame) {
 
 /* ---- elements that are read whole ---- */
 
-/* Whether a browser shows nothing of an element, nor anything that stands in it; `element` is the next one behind `node`. */
+/* Whether a browser shows nothing of an element, nor anything that stands in it; `element` is the next one behind
+ * `node`. */
 static bool is_left_out(const Element *element) {
     return element->classes & ND_INVISIBLE && !(element->flags & READ);
 }
@@ -654,7 +656,8 @@ static bool are_moved(Renderer *r, Part *parts, size_t count, uint32_t style, bo
     return true;
 }
 
-/* Put children into the order in which they are shown, and find the style in which they are; see core.css.rendering._arrange. */
+/* Put children into the order in which they are shown, and find the style in which they are; see
+ * core.css.rendering._arrange. */
 static bool arrange(Renderer *r, Part *parts, size_t count, const nd_frame *frame, uint32_t *style) {
     bool is_plain = style_of(r, *style)->flags & ND_PLAIN, covers = false;
     bool is_every = !is_plain || frame->flags & (ND_FRAME_GRID | ND_FRAME_GENERATES);

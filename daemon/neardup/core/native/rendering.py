@@ -19,7 +19,7 @@ from neardup.core.native.page import (
     VERDICT_BYTES,
     Doubt,
     Judge,
-    Rules,
+    TagRules,
     call_lexbor,
     learn_judged,
     learn_verdict,
@@ -248,7 +248,7 @@ Answer = Callable[[int, bytes], bool]
 
 def render_pieces(
     root: LexborNode,
-    tags: Rules,
+    tags: TagRules,
     sheets: SheetRules,
     found: npt.NDArray[np.uint64],
     frames: FrameMemory,

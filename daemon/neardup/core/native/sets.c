@@ -99,8 +99,8 @@ int64_t nd_count_shared_pairs(const nd_words *sets, int64_t n, const nd_pair *pa
 
 /* ---- The grams of a skeleton ----------------------------------------------------------------------------------- */
 
-/* The entries of `consonants` of a text in UTF-8, without NO_CONSONANT; returns their number, or ND_INVALID for bytes that
- * are not UTF-8. */
+/* The entries of `consonants` of a text in UTF-8, without NO_CONSONANT; returns their number, or ND_INVALID for bytes
+ * that are not UTF-8. */
 static int64_t take_consonants(const uint8_t *text, int64_t bytes, const uint8_t *consonants, int64_t codes,
                                uint8_t *entries) {
     const uint8_t *at = text, *end = text + bytes;

@@ -1,7 +1,8 @@
-/* What the readers of a parsed page share: verdicts on values, the tree, what an attribute may do, and text with single spaces.
+/* What the readers of a parsed page share: verdicts on values, the tree, what an attribute may do, and text with
+ * single spaces.
  *
- * Verdicts are kept in a hash table with open addressing, beside the values themselves, because authors could make two values
- * with one hash. */
+ * Verdicts are kept in a hash table with open addressing, beside the values themselves, because authors could make two
+ * values with one hash. */
 #ifndef NEARDUP_TREE_H
 #define NEARDUP_TREE_H
 
@@ -217,8 +218,8 @@ static inline bool is_html_space(uint8_t byte) {
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
-/* Write a text with single spaces in place of runs of white space, and a line feed for each vertical tab; returns its bytes,
- * and adds its code points that are no white space to `visible`.  The text may stand where it is written. */
+/* Write a text with single spaces in place of runs of white space, and a line feed for each vertical tab; returns its
+ * bytes, and adds its code points that are no white space to `visible`.  The text may stand where it is written. */
 static inline size_t write_spaced(const uint8_t *text, size_t size, uint8_t *room, uint64_t *visible) {
     const uint8_t *end = text + size;
     uint8_t *at = room;

@@ -5,7 +5,7 @@ import threading
 
 from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
 
-from neardup.core.native.page import WHY_UNREAD, KeptParser
+from neardup.core.native.page import WHY_UNUSABLE, KeptParser
 
 # One for all pages: `node.css` makes one for each page, which takes 2 us.
 SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]
@@ -28,7 +28,7 @@ class _Parsers(threading.local):
         }
 
 
-_parsers = _Parsers() if WHY_UNREAD is None else None
+_parsers = _Parsers() if WHY_UNUSABLE is None else None
 
 
 def parse(html: str | bytes) -> LexborNode | None:

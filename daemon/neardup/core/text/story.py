@@ -21,10 +21,10 @@ from neardup.core.css.page_styles import act_nowhere, act_on, find_style_sheets
 from neardup.core.native.page import (
     SHEETS,
     STYLE_AROUND,
-    WHY_UNREAD,
-    Rules,
+    WHY_UNUSABLE,
     StoryRead,
     TagClass,
+    TagRules,
     read_story,
 )
 from neardup.core.text.parsing import find_matching
@@ -233,11 +233,11 @@ def _does_style_act(style: str) -> bool:
     return acts
 
 
-def _build_rules() -> Rules:
+def _build_rules() -> TagRules:
     tags = np.zeros(max(map(max, CLASSES.values())) + 1, np.uint16)
     for tag_class, ids in CLASSES.items():
         tags[list(ids)] |= np.uint16(tag_class)
-    return Rules(tags, MOST_ANNOTATIONS, LONG_ATTRIBUTE, LONG_LIST)
+    return TagRules(tags, MOST_ANNOTATIONS, LONG_ATTRIBUTE, LONG_LIST)
 
 
 RULES = _build_rules()
@@ -245,7 +245,7 @@ RULES = _build_rules()
 
 def read_plain_story(root: LexborNode, bodies: Sequence[LexborNode], html: bytes) -> StoryRead | None:
     """The story in the elements `bodies` of the page `html`; None for one that Python must read, or perhaps render."""
-    if WHY_UNREAD is not None:
+    if WHY_UNUSABLE is not None:
         return None
 
     def may_hide(kind: str, value: bytes) -> bool:

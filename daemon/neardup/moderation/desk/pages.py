@@ -43,7 +43,7 @@ def login_of(request: web.Request) -> Moderator | None:
     session = request.get(SESSION)
     if session is None or not desk.needs_login:
         return None
-    return sessions.login_of(desk.keys, session, request.cookies.get(LOGIN_COOKIE, ""), desk.moderators())
+    return sessions.find_login(desk.keys, session, request.cookies.get(LOGIN_COOKIE, ""), desk.moderators())
 
 
 def moderator_of(request: web.Request) -> Moderator | None:

@@ -129,7 +129,7 @@ async def ensure_session(request: web.Request, handler: Handler) -> web.StreamRe
     if sessions.is_session(session):
         request[SESSION] = session
         return await handler(request)
-    request[SESSION] = sessions.new_session()
+    request[SESSION] = sessions.make_session()
     if request.headers.get("Sec-Fetch-Site") == "cross-site" and request.method == "GET":
         return page(request, "continue.html.j2", address=request.path_qs)
     response = await handler(request)
@@ -236,7 +236,7 @@ async def log_out(request: web.Request) -> web.StreamResponse:
 
 def renew_session(request: web.Request, response: web.StreamResponse) -> str:
     """Give the browser a new session, in place of one that an attacker may have given it (session fixation)."""
-    request[SESSION] = sessions.new_session()
+    request[SESSION] = sessions.make_session()
     set_cookie(request, response, SESSION_COOKIE, request[SESSION])
     return request[SESSION]
 

@@ -46,7 +46,7 @@ class Keys:
         return cls(forms, token.encode() or secrets.token_bytes(32))
 
 
-def new_session() -> str:
+def make_session() -> str:
     """A new session of 256 random bits."""
     return secrets.token_urlsafe(32)
 
@@ -66,7 +66,7 @@ def is_form_token(keys: Keys, session: str, text: str) -> bool:
 
 def sign_login(keys: Keys, session: str, moderator: Moderator) -> str:
     """The login cookie for a session that entered the token of this moderator; valid for LOGIN_SECONDS."""
-    return _signer(keys, moderator).sign(_sign_session(session, moderator)).decode()
+    return _make_signer(keys, moderator).sign(_write_login(session, moderator)).decode()
 
 
 def log_out(keys: Keys, session: str) -> None:
@@ -74,24 +74,24 @@ def log_out(keys: Keys, session: str) -> None:
     keys.ended[session] = None
 
 
-def login_of(keys: Keys, session: str, text: str, moderators: Iterable[Moderator]) -> Moderator | None:
+def find_login(keys: Keys, session: str, text: str, moderators: Iterable[Moderator]) -> Moderator | None:
     """Which of these moderators a login cookie of this session belongs to; None if it is not valid."""
     claimed = text.rsplit(".", 2)[0]  # what is signed, before the time and the signature
-    moderator = next((known for known in moderators if _sign_session(session, known) == claimed), None)
+    moderator = next((known for known in moderators if _write_login(session, known) == claimed), None)
     if moderator is None or session in keys.ended:
         return None
     try:
-        _signer(keys, moderator).unsign(text.encode(errors="replace"), max_age=LOGIN_SECONDS)
+        _make_signer(keys, moderator).unsign(text.encode(errors="replace"), max_age=LOGIN_SECONDS)
     except BadSignature:  # raised for expired logins, too
         return None
     return moderator
 
 
-def _sign_session(session: str, moderator: Moderator) -> str:
+def _write_login(session: str, moderator: Moderator) -> str:
     return f"{session}.{quote(moderator.name)}"
 
 
-def _signer(keys: Keys, moderator: Moderator) -> TimestampSigner:
+def _make_signer(keys: Keys, moderator: Moderator) -> TimestampSigner:
     return TimestampSigner(keys.logins, f"neardup login {moderator.digest}", **SIGNER_OPTIONS)
 
 
