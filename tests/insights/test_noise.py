@@ -20,7 +20,7 @@ def test_ascii_and_script_digits_are_exchanged(language: Language) -> None:
 
 def test_a_tenth_of_the_words_get_cyrillic_look_alikes() -> None:
     words = "ax bx cx dx ex ox px sx xx yx"
-    copy = edits.look_alikes(words, AROUND[ENGLISH], rng())
+    copy = edits.replace_by_look_alikes(words, AROUND[ENGLISH], rng())
     assert copy is not None
     assert sum(a != b for a, b in zip(words.split(), copy.split(), strict=True)) == 1, "one word in ten must change"
     names = {unicodedata.name(other) for _, other in _look_alike_letters()}

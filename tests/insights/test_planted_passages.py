@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.insights.evaluate.edits import REST, WORKS, Work, run_into
+from neardup.insights.evaluate.edits import REST, WORKS, Work, insert_run
 from neardup.insights.evaluate.measure import RUN, count_words_in_common_runs, measure_scores
 from neardup.records import Language
 
@@ -24,7 +24,7 @@ every_work = pytest.mark.parametrize("work", WORKS, ids=lambda work: work.name)
 def test_a_run_is_put_into_a_whole_story(language: Language, length: int, seed: int, *, edited: bool) -> None:
     others = AROUND[language]
     words = [f"word{n}" for n in range(length + REST)]
-    copy = run_into(length, edited=edited)(" ".join(words), others, rng(seed))
+    copy = insert_run(length, edited=edited)(" ".join(words), others, rng(seed))
     assert copy is not None
     own = set(words)
     kept = [word for word in copy.split() if word in own]
@@ -39,7 +39,7 @@ def test_a_run_is_put_into_a_whole_story(language: Language, length: int, seed: 
 @given(length=st.integers(1, 400), missing=st.integers(1, 50), seed=seeds)
 def test_no_run_is_copied_from_a_story_that_has_little_more(length: int, missing: int, seed: int) -> None:
     words = ["word"] * (length + REST - missing)
-    assert run_into(length)(" ".join(words), AROUND[SAMPLED[0]], rng(seed)) is None
+    assert insert_run(length)(" ".join(words), AROUND[SAMPLED[0]], rng(seed)) is None
 
 
 @every_work

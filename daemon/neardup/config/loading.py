@@ -116,10 +116,10 @@ def load(path: Path) -> Config:
 def _anchor_paths(config: Config, folder: Path) -> Config:
     """Make every relative path absolute, starting from `folder`."""
 
-    def at(path: Path | None) -> Path | None:
+    def anchor(path: Path | None) -> Path | None:
         return folder / path if path else None
 
-    def content_at(content: Content) -> Content:
+    def anchor_content(content: Content) -> Content:
         scheme, _, rest = content.url.partition(":")
         if scheme not in ("file", "texts"):
             return content
@@ -127,19 +127,19 @@ def _anchor_paths(config: Config, folder: Path) -> Config:
 
     target, reference, meaning = config.export.path, config.reference, config.meaning
     if reference is not None:
-        reference = replace(reference, manifest=at(reference.manifest), content=content_at(reference.content))
+        reference = replace(reference, manifest=anchor(reference.manifest), content=anchor_content(reference.content))
     if meaning is not None:
-        meaning = replace(meaning, folder=at(meaning.folder))
+        meaning = replace(meaning, folder=anchor(meaning.folder))
     return replace(
         config,
-        source=replace(config.source, manifest=at(config.source.manifest)),
-        content=content_at(config.content),
+        source=replace(config.source, manifest=anchor(config.source.manifest)),
+        content=anchor_content(config.content),
         reference=reference,
         meaning=meaning,
-        ledger=replace(config.ledger, path=at(config.ledger.path), proof_key=at(config.ledger.proof_key)),
-        review=replace(config.review, moderators=at(config.review.moderators)),
-        serve=replace(config.serve, tokens=at(config.serve.tokens), author_key=at(config.serve.author_key)),
-        export=replace(config.export, path=at(target) if isinstance(target, Path) else target),
+        ledger=replace(config.ledger, path=anchor(config.ledger.path), proof_key=anchor(config.ledger.proof_key)),
+        review=replace(config.review, moderators=anchor(config.review.moderators)),
+        serve=replace(config.serve, tokens=anchor(config.serve.tokens), author_key=anchor(config.serve.author_key)),
+        export=replace(config.export, path=anchor(target) if isinstance(target, Path) else target),
     )
 
 

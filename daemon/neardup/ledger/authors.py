@@ -216,7 +216,7 @@ def show(db: sqlite3.Connection, author_id: str, moderator: str) -> None:
 
 
 def _announce(db: sqlite3.Connection, event: dict[str, Any]) -> None:
-    """Have it posted that an author is hidden or shown, with his undecided stories, if verdicts have a webhook."""
+    """Have it posted that an author is hidden or shown, with the undecided stories, if verdicts have a webhook."""
     if webhook_events.is_wanted(db, webhook_events.VERDICTS):
         stories = list(names.read_shown_ids(db, list_undecided(db, event["author"])).values())
         webhook_events.announce(db, webhook_events.VERDICTS, event | {"stories": stories})

@@ -79,7 +79,7 @@ def verify_pairs(
     with_text = stories.join(compared, "id", "left_semi").select(*facts, "text")
     if works is not None:
         earlier = works.select(*facts, "text")
-        if _limit_text_bytes(works) <= BROADCAST_BYTES:
+        if _count_text_bytes(works) <= BROADCAST_BYTES:
             earlier = f.broadcast(earlier)
         joined = joined.unionByName(_join_sides(other.where("a < 0"), earlier, with_text))
         other = other.where("a >= 0")
@@ -98,7 +98,7 @@ def _join_sides(pairs: DataFrame, earlier: DataFrame, later: DataFrame) -> DataF
     return joined.drop("a", "b").sortWithinPartitions("id_a")
 
 
-def _limit_text_bytes(works: DataFrame) -> int:
+def _count_text_bytes(works: DataFrame) -> int:
     [row] = works.selectExpr("coalesce(sum(octet_length(text)), 0)").collect()
     return int(row[0])
 
@@ -122,6 +122,7 @@ def make_rows(
     config: Config,
     flagged_at: int,
 ) -> list[dict[str, Any]]:
+    """Verify pairs, by rows with the columns of both stories: a row for each, as `make_verified_schema`."""
     pairs = list[ComparedPair]()
     for row in rows:
         a, b = (None if row[name] is None else text_of(row[name]) for name in ("text_a", "text_b"))
@@ -130,12 +131,12 @@ def make_rows(
     return [
         {"language": pair.language, "by_passages": row["by_passages"]}
         if assessment is None or assessment.kind is None
-        else _flag(row, pair, assessment, config, flagged_at)
+        else _make_flag_row(row, pair, assessment, config, flagged_at)
         for row, (pair, *_), assessment in zip(rows, pairs, assessed, strict=True)
     ]
 
 
-def _flag(
+def _make_flag_row(
     row: dict[str, Any], pair: Candidate, assessment: Assessment, config: Config, flagged_at: int
 ) -> dict[str, Any]:
     """The row of a flag: `matched` is the earlier story, as in the view `pairs` of a ledger."""

@@ -14,8 +14,8 @@ from neardup.core.css.declarations import MARKERS, Declaration, parse_declaratio
 from neardup.core.css.elements import LISTS, PERHAPS_SHOWN
 from neardup.core.css.sheets import decode_data_url
 
-MARKER = re.compile(r"[\W\d_]*[a-zA-Z]?[\W\d_]*")  # of a footnote: digits, signs or one letter
-# What the value of `content` shows; the rest is what it is called.
+FOOTNOTE_SIGN = re.compile(r"[\W\d_]*[a-zA-Z]?[\W\d_]*")  # digits, signs or one letter
+# What the value of `content` shows; behind ` / ` stands the alternative text, which is not shown.
 SHOWN = re.compile(r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?! / )[^\"'])*")
 # A string, or an attribute, whatever type it is said to have.
 CONTENT = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|attr\(\s*([\w-]+)[^)]*\)")
@@ -108,13 +108,13 @@ def read_page_within(node: LexborNode, attributes: Attributes) -> str:
     return ""
 
 
-def is_marker(superscript: LexborNode) -> bool:
+def marks_footnote(superscript: LexborNode) -> bool:
     """Whether a `sup` marks a footnote, so that it is not part of a word."""
     after = superscript.next
     if after is not None and after.is_text_node and (after.text_content or " ")[0].isalpha():
         return False
     text = superscript.text_lexbor()
-    return MARKER.fullmatch(text) is not None and not any(
+    return FOOTNOTE_SIGN.fullmatch(text) is not None and not any(
         unicodedata.category(character)[0] == "M" for character in text
     )
 
@@ -125,7 +125,7 @@ def is_aside(node: LexborNode, attributes: Attributes, values: Values) -> bool:
     if tag in LISTS:
         return "multiple" not in attributes and "size" not in attributes
     if tag == "sup":
-        return is_marker(node)
+        return marks_footnote(node)
     if tag == "rt" and values.get("display", "none") != "none":
         return "ruby" in values["display"]
     return tag in PERHAPS_SHOWN or _shows_data(node, attributes, values)

@@ -176,7 +176,7 @@ static bool is_letter(uint8_t byte) { return (byte | 0x20u) - 'a' < 26; }
 
 enum marker { NO_MARKER, MARKER, UNSURE };
 
-/* Whether a superscript marks a footnote, see core.css.generated_text.is_marker. */
+/* Whether a superscript marks a footnote, see core.css.generated_text.marks_footnote. */
 static enum marker marker_of(Reader *reader, nd_node *superscript) {
     nd_node *after = reader->lexbor->next(superscript);
     size_t size = 0, letters = 0;

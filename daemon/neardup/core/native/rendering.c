@@ -545,8 +545,7 @@ static bool append_end(Renderer *r, const nd_frame *frame) {
 
 /* ---- elements that are read whole ---- */
 
-/* Whether a browser shows nothing of an element, nor anything that stands in it; `element` is the next one behind
- * `node`. */
+/* Whether a browser shows nothing of an element, nor anything that stands in it. */
 static bool is_left_out(const Element *element) {
     return element->classes & ND_INVISIBLE && !(element->flags & READ);
 }

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.css.generated_text import is_marker
+from neardup.core.css.generated_text import marks_footnote
 from neardup.core.css.native_rendering import render_natively
 from neardup.core.css.page_styles import find_style_sheets
 from neardup.core.css.pieces import count_visible
@@ -154,7 +154,7 @@ def _read_plain_text(story: Story) -> str:
     for node in story.breaks:
         insert_before(node, b"\n")
         insert_after(node, b"\n")
-    annotations = [node for node in story.others if node.tag_id in SUPERSCRIPT and is_marker(node)]
+    annotations = [node for node in story.others if node.tag_id in SUPERSCRIPT and marks_footnote(node)]
     for node in reversed([*story.invisible, *annotations]):
         node.decompose()
     return "\n".join(body.text_lexbor() for body in bodies)

@@ -52,19 +52,19 @@ def compare_rare_words(a: Text, b: Text, common: PassageHashes, least: float) ->
 
     `common` are the hashes of the common passages that both hold, ascending; a share of less than `least` is too few.
     """
-    if b.text_hash < a.text_hash:  # of several subsequences, both directions find the same one
+    if b.text_hash < a.text_hash:  # so that of several longest subsequences, (a, b) and (b, a) find the same one
         found = compare_rare_words(b, a, common, least)
         return found and Rewriting(found.rare_words, found.share, found.spans_b, found.spans_a)
-    rare, apart = [a.rare_words, b.rare_words], [NO_PLACES, NO_PLACES]
+    rare, common_places = [a.rare_words, b.rare_words], [NO_PLACES, NO_PLACES]
     if len(common):
         owns = [are_own(text.word_hashes, common) for text in (a, b)]
         rare = [list_rare_words(text.word_hashes, text.rare & own) for text, own in zip((a, b), owns, strict=True)]
-        apart = [np.flatnonzero(~own) for own in owns]
+        common_places = [np.flatnonzero(~own) for own in owns]
     counts_a, counts_b = (count_by_script(text, words.places) for text, words in zip((a, b), rare, strict=True))
     most = float(np.sqrt(counts_a * counts_b).sum())
     if count_shared(rare[0].hashes, rare[1].hashes) < least * most:
         return None
-    return _compare(rare[0], rare[1], apart, most)
+    return _compare(rare[0], rare[1], common_places, most)
 
 
 def count_by_script(text: Text, places: Places) -> npt.NDArray[np.int64]:
@@ -73,16 +73,17 @@ def count_by_script(text: Text, places: Places) -> npt.NDArray[np.int64]:
     return np.array([ascii_words, len(places) - ascii_words])
 
 
-def _compare(a: RareWords, b: RareWords, apart: Sequence[Places], most: float) -> Rewriting:
-    """As `compare_rare_words`; `apart` are the places of common passages in either text, over which no block goes.
+def _compare(a: RareWords, b: RareWords, common_places: Sequence[Places], most: float) -> Rewriting:
+    """As `compare_rare_words`.
 
-    Of `most` words the share is.
+    `common_places` are the places of common passages in either text, over which no block goes; `most` is how many rare
+    words both could have.
     """
     both = find_common_order(a, b)
     if not len(both[0]):
         return Rewriting(0, 0.0, NO_SPANS, NO_SPANS)
     is_near = np.ones(len(both[0]) - 1, np.bool_)
-    for at, common in zip(both, apart, strict=True):
+    for at, common in zip(both, common_places, strict=True):
         is_near &= (np.diff(at) <= MAX_GAP + 1) & (np.diff(np.searchsorted(common, at)) == 0)
     starts = np.flatnonzero(np.append(True, ~is_near))
     ends = np.append(starts[1:], len(both[0]))

@@ -45,6 +45,9 @@ class OtherStories:
         return None
 
 
+Apply = Callable[[str, OtherStories, random.Random], str | None]
+
+
 def strip_signs(word: str) -> str:
     """Strip the punctuation at both ends of a word; empty if it has no letter or digit."""
     core = word.strip(SIGNS)
@@ -137,15 +140,15 @@ NUKTA_SIGNS = re.compile(f"(?<!{chr(BA)})[{NUKTAS}]")
 LOOK_ALIKES = str.maketrans("aceijopsxyABEHIJKMOPSTX", "асеіјорѕхуАВЕНІЈКМОРЅТХ")
 
 
-def nfc(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def compose(text: str, others: OtherStories, rng: random.Random) -> str | None:
     return _keep_if_changed(text, unicodedata.normalize("NFC", text))
 
 
-def nfd(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def decompose(text: str, others: OtherStories, rng: random.Random) -> str | None:
     return _keep_if_changed(text, unicodedata.normalize("NFD", text))
 
 
-def nfkc(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def replace_compatibility_characters(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Apply NFKC to each line, unless it changes the words of the line: ½ would become 1⁄2, and ª would become a."""
     lines = [(line, unicodedata.normalize("NFKC", line)) for line in text.splitlines(keepends=True)]
     return _keep_if_changed(
@@ -207,14 +210,14 @@ def write_in_upper_case(text: str, others: OtherStories, rng: random.Random) -> 
 
 
 def swap_digits(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    """Swap ASCII digits with those of the language's script; for a language not in BLOCKS, with Devanagari digits."""
+    """Swap ASCII digits with those of the language's script; for a language without a block, with Devanagari digits."""
     zero = SCRIPT_BLOCKS.get(others.language, DEVANAGARI) + DIGITS_AT
     pairs = [(ord("0") + n, zero + n) for n in range(10)]
     return _keep_if_changed(text, text.translate(dict(pairs) | {other: ascii_digit for ascii_digit, other in pairs}))
 
 
 def write_in_other_script(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    """Write a text in Devanagari, or in Bengali script if that is its own; None for a language not in BLOCKS."""
+    """Write a text in Devanagari, or in Bengali script if that is its own; None for a language without a block."""
     start = SCRIPT_BLOCKS.get(others.language)
     if start is None:
         return None
@@ -231,7 +234,7 @@ def _find_sign(block: int, place: int) -> str:
     return sign if unicodedata.category(sign) != "Cn" else chr(block + INSTEAD.get(place, place))
 
 
-def look_alikes(text: str, others: OtherStories, rng: random.Random) -> str | None:
+def replace_by_look_alikes(text: str, others: OtherStories, rng: random.Random) -> str | None:
     """Replace Latin letters by the Cyrillic ones that look the same, in a tenth of the words of an English text."""
     if others.language != "ENGLISH":
         return None
@@ -266,7 +269,6 @@ class Work:
 
     chapters: int
     part = True
-    same_words = False
 
     @property
     def name(self) -> str:
@@ -281,7 +283,7 @@ class Work:
         return [tuple(numbers[n : n + self.chapters]) for n in range(0, stories - self.chapters + 1, self.chapters)]
 
 
-def run_into(length: int, *, edited: bool = False) -> Callable[[str, OtherStories, random.Random], str | None]:
+def insert_run(length: int, *, edited: bool = False) -> Apply:
     """Copy a run of `length` words to the end of a paragraph of another story, which stays whole.
 
     With `edited`, every tenth word of the run is replaced by a word of another story.
@@ -306,7 +308,7 @@ def name_chapters(chapters: int) -> str:
     return f"chapter of a work of {chapters}"
 
 
-def run_name(length: int, *, edited: bool = False) -> str:
+def name_run(length: int, *, edited: bool = False) -> str:
     return f"run of {length} words" + (", every tenth replaced" if edited else "")
 
 
@@ -322,9 +324,6 @@ NAME_OCCURS = 3
 BLOCKS = 4  # a text of fewer paragraphs is reordered by its sentences
 OTHER_SCRIPT = "another script"
 RATES = (0.01, 0.02, 0.05, 0.10, 0.20)
-
-
-Apply = Callable[[str, OtherStories, random.Random], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,10 +473,10 @@ EDITS = (
     Edit("paragraphs reordered", reorder_parts),
     Edit("digits of another script", swap_digits),
     Edit(OTHER_SCRIPT, write_in_other_script),
-    Edit("look-alike letters, 10% of words", look_alikes, same_words=True),
-    Edit("Unicode form NFC", nfc, same_words=True),
-    Edit("Unicode form NFD", nfd, same_words=True),
-    Edit("Unicode form NFKC", nfkc, same_words=True),
+    Edit("look-alike letters, 10% of words", replace_by_look_alikes, same_words=True),
+    Edit("Unicode form NFC", compose, same_words=True),
+    Edit("Unicode form NFD", decompose, same_words=True),
+    Edit("Unicode form NFKC", replace_compatibility_characters, same_words=True),
     Edit("joiners inserted", insert_joiners, same_words=True),
     Edit("joiners removed", remove_joiners, same_words=True),
     Edit("soft hyphens inserted", insert_soft_hyphens, same_words=True),
@@ -489,7 +488,7 @@ EDITS = (
     Edit("letter case changed", write_in_upper_case, same_words=True),
     Edit("other markup", leave_unchanged, same_words=True, page=write_ornate),
     *(
-        Edit(run_name(length, edited=edited), run_into(length, edited=edited), part=True)
+        Edit(name_run(length, edited=edited), insert_run(length, edited=edited), part=True)
         for length in RUNS
         for edited in (False, True)
     ),

@@ -1,5 +1,4 @@
-"""Exports as self-contained HTML pages, without scripts and without requests: of cases, of stories, of members of
-clusters.
+"""Exports as self-contained HTML pages of cases, of stories or of members of clusters, without scripts and requests.
 
 The page of cases is streamed case by case.  The templates escape every value, so no markup of a story survives.
 """
@@ -39,7 +38,7 @@ def write_page(
     languages = [language for language in registry if any(language == tallied for tallied, _ in tally)]
     kinds = [kind for kind in tiers.list_kinds() if any(kind == tallied for _, tallied in tally)]
     page = _open_template(registry).stream(
-        **make_page_values(_style(languages, kinds, tally) + make_font_rules(registry)),
+        **make_page_values(_make_style(languages, kinds, tally) + make_font_rules(registry)),
         languages={shown: sum(n for (language, _), n in tally.items() if language == shown) for shown in languages},
         kinds={shown: sum(n for (_, kind), n in tally.items() if kind == shown) for shown in kinds},
         chosen=chosen.total(),
@@ -97,7 +96,7 @@ def make_evidence(pair: ExportRow, copied: CopiedPassages | None) -> Evidence:
     )
 
 
-def _style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
+def _make_style(languages: list[Language], kinds: list[Kind], tally: Tally) -> str:
     """The style sheets, and rules that hide the cases of other languages and kinds than those chosen."""
     chosen = [*(f"language-{name}" for name in languages), *(f"kind-{name}" for name in kinds)]
     rules = [f"body:has(#{name}:checked) .flag:not(.{name})" for name in chosen]
