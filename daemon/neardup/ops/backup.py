@@ -24,13 +24,12 @@ COPY_BYTES = 1 << 20  # at a time
 def back_up(ledger: Path, to: Path) -> tuple[int, int]:
     """Copy the ledger to a path, its segments and its submitted pages to folders beside it.
 
-    Returns the bytes of the copies of ledger and segments.
-
-    Raises Misuse, Transient and Fatal as `neardup.ledger.backup.back_up` does.
+    Returns the bytes of the copies of ledger and segments.  Raises Misuse, Transient and Fatal as
+    `neardup.ledger.backup.back_up` does.
     """
     with _copy_segments(files.name_passages_folder(ledger), files.name_passages_folder(to)) as segments:
         size = backup.back_up(ledger, to, (segments, SubmittedCopies(ledger, to)))
-        return size, segments.size()
+        return size, segments.measure_size()
 
 
 class SegmentCopies:
@@ -78,7 +77,7 @@ class SegmentCopies:
                 if path.name not in self._copied:
                     path.unlink()
 
-    def size(self) -> int:
+    def measure_size(self) -> int:
         """The bytes of the copies."""
         return sum((self._target / name).stat().st_size for name in self._copied)
 

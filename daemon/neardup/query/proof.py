@@ -6,8 +6,8 @@ earlier head is the beginning of the present one: after a restore the log is sho
 rewritten there is no such proof.
 
 A signed head is a checkpoint of C2SP (https://c2sp.org/tlog-checkpoint): the name of the log, the size and the root, in
-the signed note of Go's checksum database, signed with Ed25519.  A public key is written as there
-for `note.NewVerifier`.
+the signed note of Go's checksum database, signed with Ed25519.  A public key is written as there for
+`note.NewVerifier`.
 """
 
 import base64
@@ -162,14 +162,14 @@ def verify(proof: Proof, public_key: str, page: bytes | None = None) -> Verified
         if not is_included(leaf, entry.position, head.size, list(map(bytes.fromhex, entry.path)), head.root):
             raise Fatal(f"the entry of {format_time(entry.seen_at)} is not in the log that this head signs")
     if proof.since:
-        former = _open_head(proof.since, key, _name_origin(proof.head))
+        former = _open_head(proof.since, key, _read_origin(proof.head))
         path = list(map(bytes.fromhex, proof.consistency))
         if former.size and not is_consistent(former.size, former.root, head.size, head.root, path):
             raise Fatal("the log of the earlier head is not the beginning of this one: it was rewritten")
-    return Verified(head, proof, None if page is None else _make_entry(page, proof))
+    return Verified(head, proof, None if page is None else _find_entry_of_page(page, proof))
 
 
-def _make_entry(page: bytes, proof: Proof) -> ProvedEntry:
+def _find_entry_of_page(page: bytes, proof: Proof) -> ProvedEntry:
     text = read_file(page, Extraction(proof.body, tuple(proof.strip)))
     digest = text.sha256.hex() if isinstance(text, Text) else None
     for entry in proof.entries:
@@ -211,7 +211,7 @@ def _open_head(note: str, key: "Ed25519PublicKey", origin: str | None) -> TreeHe
     raise Fatal("the head is not signed by this key")
 
 
-def _name_origin(note: str) -> str:
+def _read_origin(note: str) -> str:
     return note.partition("\n")[0]
 
 

@@ -61,8 +61,8 @@ class Extracted(NamedTuple):
     """The text of a story in UTF-8, a line for each block, and the limit because of which it is not all that is shown.
 
     `hidden` is the share of the story's characters that a browser does not show, and `rendered` why the story was
-    rendered, and by what; None if that was not needed.  `counts` are those of the characters, if they are
-    known; then none is a replacement character, and none overrides the direction.
+    rendered, and by what; None if that was not needed.  `counts` are those of the characters, if they are known; then
+    none is a replacement character, and none overrides the direction.
     """
 
     utf8: bytes

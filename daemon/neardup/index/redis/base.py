@@ -24,7 +24,7 @@ from neardup.index import packed_buckets
 from neardup.index.packed_buckets import Spool, make_missing_additions, spool_page
 from neardup.index.positions import find_earliest, mark_other_settings, parse_number, refuse_gap
 from neardup.index.protocol import Bandings, Bucket, Codes, IndexPosition, LookupResult
-from neardup.index.redis.client import Clients, Command, Server, cut_batches, expected_replies
+from neardup.index.redis.client import Clients, Command, Server, cut_batches, translate_unexpected_replies
 from neardup.index.redis.packed import APPEND_EACH, PackedBuckets, compile_key_pattern, delete_index_keys
 from neardup.index.redis.records import (
     FACTS,
@@ -132,7 +132,7 @@ class RedisIndex(ABC):
         before = list(islice(replies, len(self._applied)))
         values = [list(chain.from_iterable(islice(replies, len(each)))) for each in mgets]
         applied = find_earliest([parse_position(reply) for reply in (*before, *replies)])  # what is left was read last
-        async with self._server.rebuilt_if_damaged():
+        async with self._server.forget_positions_if_damaged():
             self._packed.bits = self._bits_of(parse_text(bits_record))
             if self._packed.bits != bits:  # this lookup is the first, or the index was rebuilt with other widths
                 return await self._look_up(probes)
@@ -161,7 +161,7 @@ class RedisIndex(ABC):
                 pipe.multi()
                 for command in (*commands, *(("DEL", count_key) for count_key in count_keys)):
                     pipe.execute_command(*command)
-                with expected_replies():
+                with translate_unexpected_replies():
                     await pipe.execute()
                 self._guard.finish(languages)
 
@@ -191,7 +191,7 @@ class RedisIndex(ABC):
         interrupted is started again.
         """
         self._guard.reset()
-        async with self._server.answers(seconds=None):  # the time depends on the number of keys
+        async with self._server.translate_errors(seconds=None):  # the time depends on the number of keys
             for key in (*self._applied, *(f"neardup:{fact}" for fact in FACTS if fact != "ledger")):
                 await self._server.clients.messages.delete(key)
             await delete_index_keys(self._server.clients.messages, self._index_key)
@@ -214,7 +214,7 @@ class RedisIndex(ABC):
         """For each story, the number of packed buckets that lack it."""
         await self._read_bits()
         counts = [0] * len(stories)
-        async with self._server.rebuilt_if_damaged():
+        async with self._server.forget_positions_if_damaged():
             async for _, entries in self._packed.lacking(self._send, stories):
                 for story, _ in entries:
                     counts[story] += 1
@@ -223,7 +223,7 @@ class RedisIndex(ABC):
     async def restore(self, stories: Sequence[Change]) -> None:
         """Append the number of each story to those of its packed buckets that lack it."""
         await self._read_bits()
-        async with self._server.rebuilt_if_damaged():
+        async with self._server.forget_positions_if_damaged():
             async for language, entries in self._packed.lacking(self._send, stories):
                 if entries:
                     await self._send(list(self._packed.appends(make_missing_additions(entries, stories), language)))
@@ -238,7 +238,7 @@ class RedisIndex(ABC):
 
     async def _read_bits(self) -> None:
         [record] = await self._send([read_key("neardup:bits")])
-        async with self._server.rebuilt_if_damaged():
+        async with self._server.forget_positions_if_damaged():
             self._packed.bits = self._bits_of(parse_text(record))
 
     async def _send(self, commands: Sequence[Command]) -> list[Any]:

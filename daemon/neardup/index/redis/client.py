@@ -91,7 +91,7 @@ async def connect(url: str) -> Clients:
     opened = [client]
     try:
         async with translate_errors(login=Fatal):
-            with expected_replies():
+            with translate_unexpected_replies():
                 info = await client.info("memory")
                 is_cluster = bool((await client.info("cluster")).get("cluster_enabled"))
                 policy = info.get("maxmemory_policy", "noeviction")
@@ -104,7 +104,7 @@ async def connect(url: str) -> Clients:
                 return Clients(client, client, is_cluster=False)
             await client.aclose()
             opened = [RedisCluster.from_url(url, retry=no_retries, protocol=2, socket_timeout=None) for _ in range(2)]
-            with expected_replies():
+            with translate_unexpected_replies():
                 for cluster in opened:
                     await cluster.initialize()
             return Clients(opened[0], opened[1], is_cluster=True)
@@ -169,8 +169,8 @@ class Server:
 
     async def send(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands as one message; returns their replies."""
-        async with self.answers():
-            with expected_replies():
+        async with self.translate_errors():
+            with translate_unexpected_replies():
                 replies = await self._exchange(commands) if commands else []
                 refuse_other_types(commands, replies)
         return replies
@@ -187,17 +187,19 @@ class Server:
     async def transaction(self) -> AsyncIterator[Any]:
         """A pipeline for one transaction; transactions must not overlap."""
         client = self.clients.transactions
-        async with self.answers(client=client):
+        async with self.translate_errors(client=client):
             if self.clients.is_cluster:
                 await client.initialize()  # here, because a pipeline would do it in an event loop of its own
             async with client.pipeline(transaction=True) as pipe:
                 yield pipe
 
     @asynccontextmanager
-    async def answers(self, seconds: float | None = TIMEOUT_SECONDS, client: Any = None) -> AsyncIterator[None]:
+    async def translate_errors(
+        self, seconds: float | None = TIMEOUT_SECONDS, client: Any = None
+    ) -> AsyncIterator[None]:
         """Translate errors.  After one, a cluster's client connects again, to learn which node has which slots."""
         try:
-            async with self.rebuilt_if_damaged(), translate_errors(seconds):
+            async with self.forget_positions_if_damaged(), translate_errors(seconds):
                 yield
         except Transient:
             if self.clients.is_cluster:
@@ -206,7 +208,7 @@ class Server:
             raise
 
     @asynccontextmanager
-    async def rebuilt_if_damaged(self) -> AsyncIterator[None]:
+    async def forget_positions_if_damaged(self) -> AsyncIterator[None]:
         """Delete the positions if the index is damaged: an index without a position is rebuilt."""
         try:
             yield
@@ -254,7 +256,7 @@ async def translate_errors(
 
 
 @contextmanager
-def expected_replies() -> Iterator[None]:
+def translate_unexpected_replies() -> Iterator[None]:
     """Raise Transient where a server that is not a Redis sends what redis-py cannot interpret."""
     try:
         yield

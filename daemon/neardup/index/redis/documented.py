@@ -22,7 +22,7 @@ from neardup.index.packed_buckets import Spool
 from neardup.index.positions import find_earliest, record_setting
 from neardup.index.protocol import Bandings, Bucket, BucketKind, Codes, LookupResult
 from neardup.index.redis.base import RedisIndex
-from neardup.index.redis.client import KEYS_PER_COMMAND, Clients, Command, cut_batches, expected_replies
+from neardup.index.redis.client import KEYS_PER_COMMAND, Clients, Command, cut_batches, translate_unexpected_replies
 from neardup.index.redis.records import parse_position
 from neardup.records import BandedFingerprint, Change, Language
 
@@ -184,9 +184,9 @@ class Documented(RedisIndex):
 
     async def find_problem(self) -> str | None:
         """A setting by which Redis would take several times the memory, or None."""
-        async with self._server.answers():
+        async with self._server.translate_errors():
             try:
-                with expected_replies():
+                with translate_unexpected_replies():
                     config = await self._server.clients.messages.config_get("set-max-intset-entries")
                     entries = int(config["set-max-intset-entries"])
             except exceptions.NoPermissionError:

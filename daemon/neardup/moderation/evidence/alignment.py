@@ -217,10 +217,10 @@ def convert_to_spans(text: Located, shown: Sequence[Stretch]) -> list[ShownSpan]
     spans: list[ShownSpan] = []
     done = 0
     for stretch in shown:
-        folded = stretch.highlight is Highlight.FOLDED
+        is_folded = stretch.highlight is Highlight.FOLDED
         offsets = (
             (_cut_before(text, stretch.first), _cut_before(text, stretch.end))
-            if folded
+            if is_folded
             else text.find_span(stretch.first, stretch.end)
         )
         start, end = (max(done, offset) for offset in offsets)
@@ -277,15 +277,15 @@ def cut_excerpt(text: Located, spans: Sequence[ShownSpan], words: range) -> tupl
     """The fragments of these words and a few words around them; the middle of a long range is elided."""
     outer = range(max(words.start - SURROUNDING_WORDS, 0), min(words.stop + SURROUNDING_WORDS, len(text.starts)))
     if len(words) <= 2 * (FIRST_WORDS + LAST_WORDS):
-        return tuple(_within(text.text, spans, *text.find_span(outer.start, outer.stop)))
+        return tuple(_cut_within(text.text, spans, *text.find_span(outer.start, outer.stop)))
     return (
-        *_within(text.text, spans, *text.find_span(outer.start, words.start + FIRST_WORDS)),
+        *_cut_within(text.text, spans, *text.find_span(outer.start, words.start + FIRST_WORDS)),
         Fragment("", Highlight.ELIDED),
-        *_within(text.text, spans, *text.find_span(words.stop - LAST_WORDS, outer.stop)),
+        *_cut_within(text.text, spans, *text.find_span(words.stop - LAST_WORDS, outer.stop)),
     )
 
 
-def _within(text: str, spans: Sequence[ShownSpan], start: int, end: int) -> Iterator[Fragment]:
+def _cut_within(text: str, spans: Sequence[ShownSpan], start: int, end: int) -> Iterator[Fragment]:
     for span in spans:
         if span.start < end and start < span.end:
             highlight = Highlight.PLAIN if span.highlight is Highlight.FOLDED else span.highlight

@@ -76,10 +76,9 @@ class ExportOptions:
 async def export(config: Config, open_pool: OpenReaderPool, target: Target | None, options: ExportOptions) -> list[int]:
     """Write the flags, worst first, or stories, the most similar or of the largest cluster first, atomically.
 
-    The target is a file, S3 or (None) stdout.
-
-    Returns the ids of what was exported: of flags for `flags.mark_exported`, or of stories.  Raises Fatal if the
-    target cannot be written, Misuse if the library of the format is missing, Transient if the store does not answer.
+    The target is a file, S3 or (None) stdout.  Returns the ids of what was exported: of flags for
+    `flags.mark_exported`, or of stories.  Raises Fatal if the target cannot be written, Misuse if the library of the
+    format is missing, Transient if the store does not answer.
     """
     check_format(options.file_format)
     if is_of_meaning(options.selection):
@@ -109,7 +108,7 @@ def _refuse_all_but_tables(options: ExportOptions) -> None:
 
 
 def check_format(file_format: Format) -> None:
-    """Raises Misuse if the library of the format is missing."""
+    """Raise Misuse if the library of the format is missing."""
     if library := LIBRARIES.get(file_format):
         with needs_extra(file_format, f"the format {file_format}"):
             import_module(library)
@@ -129,7 +128,7 @@ def write(
     """Write the flags to a local file and return their ids; an HTML page gets some, by their cases."""
     exported: list[int] = []
 
-    def rows(selected: Iterator[sqlite3.Row]) -> Iterator[ExportRow]:
+    def read_rows(selected: Iterator[sqlite3.Row]) -> Iterator[ExportRow]:
         cluster_of = clusters.map_stories(db)
         for row in selected:
             exported.append(row["flag_id"])
@@ -143,7 +142,7 @@ def write(
         exported += (pair["flag_id"] for case in shown for pair in case.pairs)
         write_page(file, shown, tally, passages, registry=languages)
     else:
-        _write_rows(db, file, rows(flags.select(db, options.selection)), table, options)
+        _write_rows(db, file, read_rows(flags.select(db, options.selection)), table, options)
     return exported
 
 
@@ -158,17 +157,17 @@ def write_stories(db: sqlite3.Connection, file: Path, options: ExportOptions, la
     """Write the stories to a local file and return their ids; an HTML page gets at most MAX_STORIES_SHOWN."""
     exported: list[int] = []
 
-    def rows(limit: int) -> Iterator[ExportRow]:
+    def read_rows(limit: int) -> Iterator[ExportRow]:
         for row in similarities.select(db, options.selection, limit=limit):
             exported.append(row["story_id"])
             yield convert_story_row(row)
 
     if options.file_format == "html":
         chosen = similarities.tally(db, options.selection).total()
-        shown = names.show_ids(db, rows(MAX_STORIES_SHOWN), STORIES.story_ids)
+        shown = names.show_ids(db, read_rows(MAX_STORIES_SHOWN), STORIES.story_ids)
         write_stories_page(file, shown, chosen, registry=languages)
     else:
-        _write_rows(db, file, rows(-1), STORIES, options)
+        _write_rows(db, file, read_rows(-1), STORIES, options)
     return exported
 
 
