@@ -32,7 +32,7 @@ from neardup.core.languages import LANGUAGES
 from neardup.core.verify import tiers
 from neardup.ledger import cases, connect, flags, now_ms, similarities, stories, transaction, verdicts
 from neardup.ledger.similarities import pack_spans
-from neardup.moderation.desk.app import application
+from neardup.moderation.desk.app import make_application
 from neardup.process import collect_seldom
 from neardup.records import Fingerprint, Fingerprinted, Signals, Story, Verdict
 
@@ -192,7 +192,7 @@ async def measure(folder: Path, urls: Mapping[str, str]) -> dict[str, Millisecon
     cpu = CpuTimes()
     async with open_desk(config, "127.0.0.1:0") as desk:
         await desk.titles.catch_up()  # once after a backfill, it takes turns with the pages
-        server = TestServer(application(desk))
+        server = TestServer(make_application(desk))
         async with TestClient(server, cookie_jar=CookieJar(unsafe=True), cookies={"neardup_name": "Asha"}) as client:
             for name, url in urls.items():
                 elapsed = list[float]()

@@ -68,7 +68,7 @@ def _fetched(store: Pages, paths: Iterator[str]) -> Iterator[Page]:
         while transfers.under_way:
             transfers.advance(wait=True)
             while get := transfers.pop_finished():
-                page = store.page_of(get)
+                page = store.read_page(get)
                 for path in islice(paths, 1):
                     transfers.begin(store.begin(path))
                 assert page is not None

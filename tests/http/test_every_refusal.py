@@ -15,9 +15,9 @@ from neardup.config.sections import Review
 from neardup.http.problems import CONTENT_TYPE
 from neardup.http.server import listening
 from neardup.ledger import connect
-from neardup.moderation.desk.app import application as desk_application
+from neardup.moderation.desk.app import make_application as desk_application
 from neardup.moderation.desk.moderators import Moderator, new_token
-from neardup.serve.app import application
+from neardup.serve.app import make_application
 from neardup.serve.service import Service
 
 from tests.support.http_service import configuration, never_open
@@ -63,7 +63,7 @@ NO_HTTP = [
 async def serve(folder: Path) -> AsyncIterator[tuple[str, web.Application, str]]:
     config = configuration(folder)
     service = Service(config.serve, lambda: never_open(config), None, asyncio.Event())
-    app = application(service)
+    app = make_application(service)
     async with listening(app, "127.0.0.1:0", "serve.listen") as address:
         yield address, app, ""
 

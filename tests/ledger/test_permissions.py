@@ -175,7 +175,9 @@ def test_the_permission_of_a_serial_follows_its_chapters_and_ends_with_its_term(
         flag_spans(db, 3, 5)
         assert statuses(db)[3, 5] == "permitted", "a new chapter"
         source = permissions.Source(9, "asha", serial="river tales")
-        assert permissions.covering(db, source, "ravi", now) and not permissions.covering(db, source, "asha", now)
+        assert permissions.find_covering(db, source, "ravi", now) and not permissions.find_covering(
+            db, source, "asha", now
+        )
         webhook_events.subscribe(db, [webhook_events.VERDICTS])
         permissions.refresh(db, now + DAY_MS)
         assert "permitted" not in statuses(db).values()

@@ -86,4 +86,4 @@ def test_cases_on_which_two_differ_are_open_for_a_third(second: list[Verdict]) -
         assert second_reviews.count_verdicts(db) == Counter((Verdict.PLAGIARISM, verdict) for verdict in second)
         assert second_reviews.list_waiting(db, 1, "Chitra") == []
         stories.forget(db, 1)
-        assert second_reviews.of_case(db, 1) is None, "what was said of a forgotten story stays"
+        assert second_reviews.read_of_case(db, 1) is None, "what was said of a forgotten story stays"

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.core.publication_order import Dates, find_earlier, sort_key
+from neardup.core.publication_order import Dates, find_earlier, make_sort_key
 from neardup.core.verify.clusters import Edge, find_clusters
 from neardup.ledger import (
     authors,
@@ -79,7 +79,7 @@ def test_a_work_is_earlier_than_every_story_whatever_the_dates(
             assert not is_work(row["story_id"]), "a work is said to copy"
             assert row["catalogue"] == ("classics" if is_work(row["matched_id"]) else None)
             by_key = sorted(
-                (row["story_id"], row["matched_id"]), key=lambda story_id: sort_key(published[story_id], story_id)
+                (row["story_id"], row["matched_id"]), key=lambda story_id: make_sort_key(published[story_id], story_id)
             )
             assert by_key == [row["matched_id"], row["story_id"]], "the view and sort_key disagree"
         for a, b in db.execute("SELECT a, later_id FROM flags WHERE a < 0"):

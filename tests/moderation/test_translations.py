@@ -19,7 +19,7 @@ from neardup.core.languages import SHIPPED
 from neardup.ledger import connect, runs
 from neardup.ledger import marks as mark_table
 from neardup.moderation.catalogue import TRANSLATIONS, collect_messages, list_translations
-from neardup.moderation.desk.pages import interfaces, preferred_interface
+from neardup.moderation.desk.pages import choose_preferred_interface, list_interfaces
 from neardup.moderation.interface import CURRENT
 from neardup.moderation.templating import language_name
 from neardup.records import Mark, MarkReason, Skip, Skipped, Story, Verdict
@@ -103,7 +103,7 @@ def test_translations_have_the_placeholders_of_their_messages(path: Path) -> Non
     | st.lists(st.sampled_from(["hi", "hi-IN", "en", "ta", "*", ";q=0.5", ";q=0", ","])).map("".join)
 )
 def test_every_preference_leads_to_a_language_of_the_desk(accepted: str) -> None:
-    assert preferred_interface(accepted) in interfaces().values()
+    assert choose_preferred_interface(accepted) in list_interfaces().values()
 
 
 @pytest.mark.parametrize(
@@ -118,11 +118,11 @@ def test_every_preference_leads_to_a_language_of_the_desk(accepted: str) -> None
     ],
 )
 def test_the_browsers_preference_decides(accepted: str, code: str) -> None:
-    assert preferred_interface(accepted).code == code
+    assert choose_preferred_interface(accepted).code == code
 
 
 def test_hindi_groups_digits_and_names_languages_as_in_india() -> None:
-    hindi = interfaces()["hi"]
+    hindi = list_interfaces()["hi"]
     assert (hindi.number(1234567), hindi.time("2026-11-23T13:05:00Z")) == ("12,34,567", "23 नवंबर 2026, 13:05 UTC")
     token = CURRENT.set(hindi)
     try:

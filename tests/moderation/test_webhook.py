@@ -27,7 +27,7 @@ from neardup.errors import NeardupError, Transient
 from neardup.ledger import Ledger as OpenLedger
 from neardup.ledger import connect, meaning_flags, now_ms, verdicts, webhook_events
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
-from neardup.moderation.desk.app import application
+from neardup.moderation.desk.app import make_application
 from neardup.moderation.webhook import notify_embedding, notify_webhook, post_due_events, subscribe
 from neardup.records import Verdict
 
@@ -236,7 +236,7 @@ async def test_every_form_of_the_desk_posts_what_it_stores(tmp_path: Path) -> No
         config = config_of(tmp_path, url)
         async with (
             open_desk(config, LOOPBACK) as parts,
-            TestClient(TestServer(application(parts)), cookie_jar=CookieJar(unsafe=True)) as client,
+            TestClient(TestServer(make_application(parts)), cookie_jar=CookieJar(unsafe=True)) as client,
         ):
             assert await post(client, "/name", {"name": "Asha"}) == 303
             for path, action, form_class, fields in (

@@ -68,7 +68,7 @@ def test_a_request_ends_among_others_as_it_does_alone(proxy: Proxy, faults: list
                 unpopped -= ended.body_bytes
                 received += ended.body_bytes
                 assert transfers.body_bytes == unpopped, "a popped GET still counts"
-                concurrent[gets[ended]] = outcome(partial(pages.page_of, ended))
+                concurrent[gets[ended]] = outcome(partial(pages.read_page, ended))
         assert transfers.body_bytes == 0
         assert received >= len(BODY) * faults.count(Fault.NONE)
         transfers.begin(pages.begin("silent.html"))

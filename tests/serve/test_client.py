@@ -25,9 +25,9 @@ from neardup.serve.messages import (
     Problem,
     ProofAnswer,
     Stored,
-    story_id_of,
+    parse_story_id,
 )
-from neardup.serve.operations import OPERATIONS, author_of
+from neardup.serve.operations import OPERATIONS, parse_author
 from neardup.serve.rights_messages import AuthorCopies, Complaint
 from yarl import URL
 
@@ -227,8 +227,8 @@ async def test_every_operation_has_its_call_in_both_clients() -> None:
             assert set(by_sync_client) == {(operation.method, operation.path) for operation in OPERATIONS}
             for listed in (".", "..", "../a", "a/b", "?", "#", "%2F", "%2e%2e", "कथा ", "کہانی", "क" * 1_000):
                 for call_by, collection, read_id in (
-                    (client.story, "stories", story_id_of),
-                    (client.author_token, "authors", author_of),
+                    (client.story, "stories", parse_story_id),
+                    (client.author_token, "authors", parse_author),
                 ):
                     with pytest.raises(neardup.ServiceError, match="text: missing"):
                         await call_by(listed)

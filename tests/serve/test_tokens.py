@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.errors import Misuse
-from neardup.serve.tokens import Right, new_token, open_tokens, read_tokens, rights_of
+from neardup.serve.tokens import Right, new_token, open_tokens, parse_rights, read_tokens
 
 from tests.support.sampling import count_examples
 
@@ -49,7 +49,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path) -> None:
         with pytest.raises(Misuse, match=words):
             new_token(path, name, frozenset({Right.CHECK}))
     with pytest.raises(Misuse, match="a right is one of check, store, forget"):
-        rights_of(["check", "read"])
+        parse_rights(["check", "read"])
     with pytest.raises(Misuse, match=r"cannot read .*none\.toml"):
         read_tokens(tmp_path / "none.toml")
     for text in (

@@ -73,14 +73,14 @@ def fingerprinted(
 
 
 def fetch_page(pages: Pages, path: str, etag: str | None = None) -> Page | None:
-    """Fetch one page; None if its ETag is still `etag`.  Raises the errors of `Pages.begin` and `Pages.page_of`."""
+    """Fetch one page; None if its ETag is still `etag`.  Raises the errors of `Pages.begin` and `Pages.read_page`."""
     wake_up, sender = socket.socketpair()
     with wake_up, sender:
         transfers = Transfers(wake_up.fileno())
         transfers.begin(pages.begin(path, etag))
         while (get := transfers.pop_finished()) is None:
             transfers.advance(wait=True)
-        return pages.page_of(get)
+        return pages.read_page(get)
 
 
 def worker_of(

@@ -16,7 +16,7 @@ from neardup.config.section import Secret
 from neardup.config.sections import Review
 from neardup.http.server import LONGEST_LINE
 from neardup.ledger import connect
-from neardup.moderation.desk.app import application
+from neardup.moderation.desk.app import make_application
 
 TOKEN = "a token of some length"
 BUSY_SECONDS = 120.0  # in which a busy machine starts a reader process
@@ -50,7 +50,7 @@ async def desk(
     )
     with patch("neardup.moderation.desk.parts.READ_SECONDS", BUSY_SECONDS):
         async with open_desk(config, listen) as parts:
-            server = TestServer(application(parts))
+            server = TestServer(make_application(parts))
             await server.start_server(max_line_size=LONGEST_LINE)
             async with TestClient(server, cookie_jar=CookieJar(unsafe=True), max_field_size=LONGEST_LINE) as client:
                 yield client

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from neardup.app import open_service_parts
 from neardup.config import Config, Content, Ledger, Serve, Source
 from neardup.errors import Transient
-from neardup.serve.app import application
+from neardup.serve.app import make_application
 from neardup.serve.service import Service, ServiceParts
 from neardup.serve.tokens import open_tokens
 
@@ -49,7 +49,7 @@ async def http_service(
     tokens = None if config.serve.tokens is None else open_tokens(config.serve.tokens)
     service = Service(config.serve, open_parts, tokens, stop, announce=lambda _: announced.set())
     opening = asyncio.create_task(service.keep_open())
-    async with TestClient(TestServer(application(service))) as client:
+    async with TestClient(TestServer(make_application(service))) as client:
         await announced.wait()
         yield client, stop
     await service.close()

@@ -346,8 +346,8 @@ def _add_moderator(config: "Config", name: str, rights: str | None, languages: s
 
     if config.review.moderators is None:
         raise Misuse("--new-token: name the file of the moderators first, as review.moderators")
-    chosen = moderators.rights_of(split_words(rights or moderators.Right.DECIDE))
-    spoken = moderators.languages_of(split_words(languages or ""), config.registry)
+    chosen = moderators.parse_rights(split_words(rights or moderators.Right.DECIDE))
+    spoken = moderators.parse_languages(split_words(languages or ""), config.registry)
     return moderators.new_token(config.review.moderators, moderators.Moderator(name, "", chosen, spoken))
 
 

@@ -207,16 +207,16 @@ def audit_(config: "Config", sample: int, since: str | None, as_json: bool) -> N
         facts = {
             "since": format_time(known_since),
             **figures,
-            "recall": [_recall_facts(recall) for recall in done.recalls],
+            "recall": [_make_recall_facts(recall) for recall in done.recalls],
             "misses": [asdict(miss) for miss in done.misses],
         }
         click.echo(json.dumps(facts, ensure_ascii=False))
         return
     click.echo(", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in figures.items()))
-    show(output.out, [_recall_table(done.recalls), _make_miss_table(done.misses)])
+    show(output.out, [_make_recall_table(done.recalls), _make_miss_table(done.misses)])
 
 
-def _recall_facts(recall: "Recall") -> dict[str, object]:
+def _make_recall_facts(recall: "Recall") -> dict[str, object]:
     from neardup.core.intervals import estimate_share
 
     measured = estimate_share(recall.found, recall.total)
@@ -224,7 +224,7 @@ def _recall_facts(recall: "Recall") -> dict[str, object]:
     return {**row, "share": measured.share, "low": measured.low, "high": measured.high}
 
 
-def _recall_table(found: "Sequence[Recall]") -> "Table":
+def _make_recall_table(found: "Sequence[Recall]") -> "Table":
     from neardup.insights.evaluate.tables import Table, format_decimal, format_interval
     from neardup.ledger import self_checks
 
@@ -240,7 +240,7 @@ def _recall_table(found: "Sequence[Recall]") -> "Table":
                 f"{recall.total:,}",
                 f"{recall.found:,}",
                 format_decimal(recall.share),
-                format_interval(_recall_facts(recall)),
+                format_interval(_make_recall_facts(recall)),
             )
             for recall in rows
         ],

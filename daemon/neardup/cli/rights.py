@@ -52,7 +52,7 @@ def permit(
     granted_to, licence, since, until and note, as far as they are needed; nothing is stored of a file with a wrong row.
     """
     from neardup.ledger import connect, permissions, read, translate_errors
-    from neardup.moderation.permissions import grant_of, import_csv
+    from neardup.moderation.permissions import import_csv, parse_grant
 
     choices = [file is not None, revoke is not None, any(value is not None for value in fields.values())]
     if sum(choices) > 1:
@@ -69,7 +69,7 @@ def permit(
             permissions.revoke(db, revoke, who)
             click.echo(f"permission {revoke} revoked", err=True)
         else:
-            click.echo(f"permission {permissions.enter(db, grant_of(fields), who)} entered", err=True)
+            click.echo(f"permission {permissions.enter(db, parse_grant(fields), who)} entered", err=True)
 
 
 def _list_permissions(config: "Config", *, as_json: bool) -> None:

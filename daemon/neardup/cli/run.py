@@ -305,12 +305,12 @@ def serve(
 ) -> None:
     """Serve the check before publication over HTTP, until SIGTERM."""
     from neardup.config.section import check_address
-    from neardup.serve.tokens import new_token, rights_of
+    from neardup.serve.tokens import new_token, parse_rights
 
     if token_name is not None:
         if config.serve.tokens is None:
             raise Misuse("--new-token: name the file of the tokens first, as serve.tokens")
-        chosen = rights_of(split_words(rights or Right.CHECK))
+        chosen = parse_rights(split_words(rights or Right.CHECK))
         click.echo(new_token(config.serve.tokens, token_name, chosen))
         return
     if rights is not None:

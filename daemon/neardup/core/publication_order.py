@@ -2,7 +2,7 @@
 
 Only the dates of publication in the listing decide.  Ids, the order of arrival and neardup's own clock never stand for
 one.  A work of the reference is earlier than every story of the platform, whatever its date.  The views `pairs` and
-`sources` of the ledger sort as `sort_key` does.
+`sources` of the ledger sort as `make_sort_key` does.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class PublicationOrder:
     is_updated_since: bool
 
 
-def order_of(a: Dates, b: Dates) -> PublicationOrder:
+def find_order(a: Dates, b: Dates) -> PublicationOrder:
     """The order of publication of two stories."""
     side = find_earlier(a, b)
     if a.catalogue is not None or b.catalogue is not None or a.published is None or b.published is None or side is None:
@@ -76,7 +76,7 @@ def find_earliest(published: Mapping[int, int | None]) -> int | None:
     return min(published, key=lambda story: published[story] or 0)
 
 
-def sort_key(published: int | None, story_id: int) -> tuple[bool, bool, int, int]:
+def make_sort_key(published: int | None, story_id: int) -> tuple[bool, bool, int, int]:
     """Sorts stories by publication: works of the reference are before others, stories without a date come last.
 
     Of equal dates the lowest id is before others.  That and the place of stories without a date say nothing about

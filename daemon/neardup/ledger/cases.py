@@ -170,7 +170,7 @@ def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: 
     flags: defaultdict[int, list[sqlite3.Row]] = defaultdict(list)
     for flag_id, case_id in case_of.items():
         flags[case_id].append(found[flag_id])
-    asking, last = _read_asking(db, case_of), _last_verdicts(db, case_of)
+    asking, last = _read_asking(db, case_of), _list_last_verdicts(db, case_of)
     cases = dump_list(touched)
     authors = _select_ids(db, f"SELECT DISTINCT author FROM cases WHERE case_id {AMONG} AND author IS NOT NULL", cases)
     db.execute(f"DELETE FROM cases WHERE case_id {AMONG}", (cases,))
@@ -225,7 +225,7 @@ def _read_asking(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, s
     return dict(rows.fetchall())
 
 
-def _last_verdicts(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, tuple[int, str]]:
+def _list_last_verdicts(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, tuple[int, str]]:
     """When and by whom the last verdict was given that stands and decides each of these flags, of those with one."""
     rows = db.execute(
         "SELECT flag_id, max(v.decided_at), v.moderator"  # SQLite reads the moderator of the latest

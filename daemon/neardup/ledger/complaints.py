@@ -399,7 +399,7 @@ def list_complaints(
     return _read(db, f"{OPEN} ORDER BY due_at, complaint_id LIMIT ? OFFSET ?", limit, offset)
 
 
-def of_stories(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Complaint]:
+def list_of_stories(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Complaint]:
     """The complaints about these stories, the latest first."""
     return _read(db, f"story_id {AMONG} ORDER BY complaint_id DESC", dump_list(story_ids))
 

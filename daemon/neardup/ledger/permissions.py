@@ -287,7 +287,7 @@ class Source(NamedTuple):
     serial: str | None = None
 
 
-def covering(db: sqlite3.Connection, source: Source, copying_author: str | None, now: int) -> int | None:
+def find_covering(db: sqlite3.Connection, source: Source, copying_author: str | None, now: int) -> int | None:
     """The number of a permission by which an author may use the text of a source at a time; None without one.
 
     An author who is not known counts as another.
@@ -312,7 +312,7 @@ def select(
     until, entered_by, entered_at, revoked_by, revoked_at, `state` ("in_force", "later", "ended" or "revoked"), and
     `title` and `language` of the story.
     """
-    where, values = _conditions(chosen, now)
+    where, values = _make_conditions(chosen, now)
     rows = select_named_rows(
         db, f"{COLUMNS} WHERE {where} ORDER BY permission_id DESC LIMIT ? OFFSET ?", (now, *values, limit, offset)
     )
@@ -321,11 +321,11 @@ def select(
 
 def count(db: sqlite3.Connection, chosen: PermissionFilter, now: int) -> int:
     """The number of permissions in a selection."""
-    where, values = _conditions(chosen, now)
+    where, values = _make_conditions(chosen, now)
     return int(db.execute(f"SELECT count(*) FROM permissions p WHERE {where}", values).fetchone()[0])
 
 
-def _conditions(chosen: PermissionFilter, now: int) -> tuple[str, list[object]]:
+def _make_conditions(chosen: PermissionFilter, now: int) -> tuple[str, list[object]]:
     author = pack_id(chosen.author)
     clauses: list[tuple[str, list[object]]] = [
         (sql, [value] * sql.count("?"))

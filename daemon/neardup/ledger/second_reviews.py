@@ -68,7 +68,7 @@ def record(  # noqa: PLR0917 - the fields of a form, in their order
             " WHERE f.case_id = ? ORDER BY v.verdict_id DESC LIMIT 1",
             (case_id,),
         ).fetchone()
-        if row is None or of_case(db, case_id) is not None:
+        if row is None or read_of_case(db, case_id) is not None:
             raise Conflict("this case does not wait for a second review any more")
         first, first_moderator = row
         db.execute(
@@ -78,7 +78,7 @@ def record(  # noqa: PLR0917 - the fields of a form, in their order
         return None if verdict == first else verdicts.give(db, flag_ids, Verdict.REOPENED, note, moderator)
 
 
-def of_case(db: sqlite3.Connection, case_id: int) -> sqlite3.Row | None:
+def read_of_case(db: sqlite3.Connection, case_id: int) -> sqlite3.Row | None:
     """The second review of a case; None without one.
 
     Columns: first, first_moderator, second, second_moderator, note, reviewed_at.

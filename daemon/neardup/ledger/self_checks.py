@@ -88,10 +88,10 @@ def sum_recalls(trials: Iterable[Trial]) -> list[Recall]:
         for language in (trial.language, ALL):
             for subject in (trial.subject, ALL):
                 by_story[language, subject][trial.story_id].append(trial.found)
-    return [_recall(*group, outcomes) for group, outcomes in sorted(by_story.items())]
+    return [_make_recall(*group, outcomes) for group, outcomes in sorted(by_story.items())]
 
 
-def _recall(language: str, subject: str, outcomes: Mapping[int, list[bool]]) -> Recall:
+def _make_recall(language: str, subject: str, outcomes: Mapping[int, list[bool]]) -> Recall:
     found, total = sum(map(sum, outcomes.values())), sum(map(len, outcomes.values()))
     shares = sum(sum(of_story) / len(of_story) for of_story in outcomes.values())
     return Recall(language, subject, found, total, shares, len(outcomes))

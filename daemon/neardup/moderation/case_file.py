@@ -154,7 +154,7 @@ def read_case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None
         verdicts.list_events_on_story(db, story_id),
         {language: passages.read_common(db, language) for language in spoken},
         marks.read_marks(db, [story_id]).get(story_id, ()),
-        tuple(complaints.of_stories(db, [story_id])),
+        tuple(complaints.list_of_stories(db, [story_id])),
     )
 
 

@@ -20,7 +20,7 @@ class WrongField(Misuse):
     """A field that cannot be read; the message names it."""
 
 
-def grant_of(fields: Mapping[str, str | None]) -> Grant:
+def parse_grant(fields: Mapping[str, str | None]) -> Grant:
     """The permission that these texts describe, by the names FIELDS; an empty one is not given.  Raises WrongField."""
     given = {name: make_printable(fields.get(name)) for name in FIELDS}
     return Grant(
@@ -69,7 +69,7 @@ def import_csv(db: sqlite3.Connection, path: Path, entered_by: str) -> int:
                 try:
                     if None in row or None in row.values():
                         raise WrongField("has not as many fields as the header")
-                    permissions.put(db, grant_of(row), entered_by)
+                    permissions.put(db, parse_grant(row), entered_by)
                     entered += 1
                 except (WrongField, PermissionRefused) as error:
                     wrong.append(f"line {rows.line_num}: {error}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from neardup.core.publication_order import Dates, Side, find_earlier, order_of
+from neardup.core.publication_order import Dates, Side, find_earlier, find_order
 from neardup.core.verify.clusters import Cluster
 from neardup.core.verify.tiers import EXACT, find_tier
 from neardup.ledger.authors import History
@@ -392,7 +392,7 @@ def describe_top_source_order(row: Mapping[str, Any]) -> str:
 
 
 def _order(first: str, second: str, a: Dates, b: Dates) -> str:
-    order = order_of(a, b)
+    order = find_order(a, b)
     for name, dates in ((first, a), (second, b)):
         if dates.catalogue is not None:
             shown = {"work": name, "catalogue": dates.catalogue}

@@ -112,7 +112,7 @@ def _read(content: Content, stories: Sequence[Story]) -> Iterator[SamplePage | N
             transfers.advance(wait=True)
             while finished := transfers.pop_finished():
                 try:
-                    page = store.page_of(finished)
+                    page = store.read_page(finished)
                 except NeardupError as error:
                     yield error
                 else:

@@ -269,7 +269,7 @@ class _ReaderProcess:
         """Carry out the operation on a fetched page; the page is on record meanwhile, for the watchdog."""
         self._record.begin(request.number)
         try:
-            page = self._pages.page_of(get)
+            page = self._pages.read_page(get)
             fetched = time.perf_counter()
             answered = self._answered[request.number - request.place]
             if page is None:

@@ -93,7 +93,7 @@ def find_location(
 
 
 class Pages:
-    """The pages below content.url; `begin` makes a GET, `Transfers` or `Files` perform it, `page_of` returns its page.
+    """The pages below content.url: `begin` makes a GET, `Transfers` or `Files` perform it, `read_page` gives its page.
 
     `submitted` is the folder of the submitted pages, which need not exist yet; `works` is None without a reference.
     """
@@ -126,7 +126,7 @@ class Pages:
         file.is_text = name.endswith(TEXT_ENDING)
         return file
 
-    def page_of(self, get: "Get | File | GivenPage") -> Page | None:
+    def read_page(self, get: "Get | File | GivenPage") -> Page | None:
         """The page that a finished GET returned, at most `max_bytes` of its store; None where it still has the ETag.
 
         Raises Gone, Forbidden, StoreDown, Fatal, Transient.

@@ -14,7 +14,7 @@ import numpy as np
 
 from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.publication_order import Dates, Side, find_earlier, sort_key
+from neardup.core.publication_order import Dates, Side, find_earlier, make_sort_key
 from neardup.core.sets import union
 from neardup.core.verify.passages import pair_spans
 from neardup.core.verify.scores import ComparedPair, assess_all
@@ -210,7 +210,7 @@ def _is_hidden(story: Verified, submission: Submission, detection: Detection) ->
 def _is_earlier(story: Verified, submission: Submission) -> bool:
     """Whether the story comes before the text in the order of the ledger's view `sources`."""
     story_id = NO_ID if submission.story_id is None else submission.story_id
-    return sort_key(story.row["published_at"], story.row["id"]) < sort_key(submission.published_at, story_id)
+    return make_sort_key(story.row["published_at"], story.row["id"]) < make_sort_key(submission.published_at, story_id)
 
 
 def _is_known_to_be_later(story: Verified, submission: Submission) -> bool:
@@ -378,11 +378,11 @@ def _find_permission(db: sqlite3.Connection, submission: Submission, row: Mappin
     if before != "a":
         held = chapters.read_all(db, [row["id"]]).get(row["id"])
         source = permissions.Source(row["id"], other, row["catalogue"], held and held.name)
-        found = permissions.covering(db, source, author, now)
+        found = permissions.find_covering(db, source, author, now)
     if found is None and before != "b":
         serial = Described(author or "", submission.series_id, submission.title).name
         source = permissions.Source(submission.story_id, author, serial=serial)
-        found = permissions.covering(db, source, other, now)
+        found = permissions.find_covering(db, source, other, now)
     return found
 
 

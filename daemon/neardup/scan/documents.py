@@ -106,7 +106,7 @@ class Reader:
     def _read(self, document: Document) -> ReadDocument:
         language = document.language or ENGLISH
         try:
-            page = self._pages.page_of(self._pages.begin(document.path))
+            page = self._pages.read_page(self._pages.begin(document.path))
         except NeardupError as error:
             return ReadDocument(language, make_failure(error))
         assert page is not None  # without an ETag none is unchanged

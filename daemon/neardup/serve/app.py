@@ -43,7 +43,7 @@ from neardup.http.server import answer_health, answer_metrics, listening
 from neardup.http.tokens import is_loopback
 from neardup.serve.author_tokens import AUTHOR_PREFIX
 from neardup.serve.authors import OTHER_AUTHORS_TOKEN
-from neardup.serve.messages import Answer, StoryId, problem_of
+from neardup.serve.messages import Answer, StoryId, make_problem
 from neardup.serve.openapi import document
 from neardup.serve.operations import OPERATIONS, SUBJECTS, Operation
 from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
@@ -79,7 +79,9 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     route, method = find_route(request), request.method if request.method in METHODS else "other"
     began = time.perf_counter()
     with load_structlog().contextvars.bound_contextvars(request=request_id):
-        response = await answer_or_problem(request, handler, partial(_body_of, request_id=request_id), PROBLEM_OF)
+        response = await answer_or_problem(
+            request, handler, partial(_format_problem, request_id=request_id), PROBLEM_OF
+        )
         seconds = time.perf_counter() - began
         if route.startswith("/v1/"):
             log.info(
@@ -97,8 +99,8 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     return response
 
 
-def _body_of(refused: Refused, request_id: str) -> str:
-    return problem_of(refused, request_id).model_dump_json(exclude_none=True)
+def _format_problem(refused: Refused, request_id: str) -> str:
+    return make_problem(refused, request_id).model_dump_json(exclude_none=True)
 
 
 @web.middleware
@@ -109,14 +111,14 @@ async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.Stre
     return await handler(request)
 
 
-def endpoint(operation: Operation) -> Handler:
+def make_endpoint(operation: Operation) -> Handler:
     """The handler of an operation's route."""
 
     async def handle(request: web.Request) -> web.Response:
         service = request.app[SERVICE]
         deadline = Deadline(service.section.deadline_seconds)
         _authorize_for(request, operation)
-        subject, query = _subject(request, operation), _query(request, operation)
+        subject, query = _parse_subject(request, operation), _parse_query(request, operation)
         received = b""
         if operation.request is not None:
             expect_json(request)
@@ -131,7 +133,7 @@ def endpoint(operation: Operation) -> Handler:
 
         turn = service.get_turn(subject.number) if operation.writes and isinstance(subject, StoryId) else None
         try:
-            answer = await _lane(service, operation, request).carry_out(work(), deadline, turn)
+            answer = await _choose_lane(service, operation, request).carry_out(work(), deadline, turn)
         except LedgerReplaced as error:
             service.reopen(error)
             raise
@@ -161,11 +163,11 @@ def _authorize_for(request: web.Request, operation: Operation) -> None:
     if signed is None:
         raise Refused(UNAUTHENTICATED, "no key signs the tokens of authors")
     request[TOKEN_NAME] = "author"
-    if signed.author_of(brought) != _subject(request, operation):
+    if signed.author_of(brought) != _parse_subject(request, operation):
         raise Refused(OTHER_AUTHORS_TOKEN, "the token is not that of this author")
 
 
-def _subject(request: web.Request, operation: Operation) -> StoryId | int | str | None:
+def _parse_subject(request: web.Request, operation: Operation) -> StoryId | int | str | None:
     """What the path names.  Raises Refused."""
     if (name := operation.subject) is None:
         return None
@@ -175,7 +177,7 @@ def _subject(request: web.Request, operation: Operation) -> StoryId | int | str 
         raise Refused(INVALID, str(error), errors=(WrongMember(name, str(error)),)) from None
 
 
-def _query(request: web.Request, operation: Operation) -> BaseModel | None:
+def _parse_query(request: web.Request, operation: Operation) -> BaseModel | None:
     """The query of an operation that takes one.  Raises Refused, which names every wrong member."""
     if operation.query is None:
         return None
@@ -186,7 +188,7 @@ def _query(request: web.Request, operation: Operation) -> BaseModel | None:
         raise Refused(INVALID, "; ".join(map(str, wrong)), errors=wrong) from None
 
 
-def _lane(service: Service, operation: Operation, request: web.Request) -> Lane:
+def _choose_lane(service: Service, operation: Operation, request: web.Request) -> Lane:
     size = request.content_length
     is_long = operation.lane == "long" or (operation.lane == "by size" and (size is None or size > LONG_BODY_BYTES))
     return service.long if is_long else service.short
@@ -247,7 +249,7 @@ async def serving(service: Service, listen: str) -> AsyncIterator[str]:
     opening = asyncio.create_task(service.keep_open(), name="service")
     seconds_to_finish = service.section.deadline_seconds + LATE_SECONDS
     try:
-        async with listening(application(service), listen, "serve.listen", seconds_to_finish) as address:
+        async with listening(make_application(service), listen, "serve.listen", seconds_to_finish) as address:
             log.info("the service listens", address=f"http://{address}/")
             yield address
     finally:
@@ -255,7 +257,7 @@ async def serving(service: Service, listen: str) -> AsyncIterator[str]:
         await opening
 
 
-def application(service: Service) -> web.Application:
+def make_application(service: Service) -> web.Application:
     """The web application with every route."""
     app = web.Application(middlewares=[observe, refuse_other_hosts], client_max_size=service.section.max_body_bytes)
     app[SERVICE] = service
@@ -264,7 +266,7 @@ def application(service: Service) -> web.Application:
     async def openapi(_: web.Request) -> web.Response:
         return web.json_response(described)
 
-    app.add_routes([web.route(operation.method, operation.path, endpoint(operation)) for operation in OPERATIONS])
+    app.add_routes([web.route(operation.method, operation.path, make_endpoint(operation)) for operation in OPERATIONS])
     app.add_routes(
         [
             web.get("/", try_page),

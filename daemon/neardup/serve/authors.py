@@ -41,12 +41,12 @@ async def author_copies_of(parts: ServiceParts, author_id: str, query: CopiesQue
     """GET /v1/authors/{author}/copies."""
     since = 0 if query.since is None else parse_time(query.since)
     found = await parts.reader.do(
-        _in_snapshot, author_copies.list_copies, author_id, since, query.before, query.limit + 1
+        _read_in_snapshot, author_copies.list_copies, author_id, since, query.before, query.limit + 1
     )
     shown = found[: query.limit]
     return AuthorCopies(
         author_id=author_id,
-        copies=[_author_copy(parts, copy) for copy in shown],
+        copies=[_make_author_copy(parts, copy) for copy in shown],
         next=shown[-1].flag_id if len(found) > query.limit else None,
     )
 
@@ -54,13 +54,15 @@ async def author_copies_of(parts: ServiceParts, author_id: str, query: CopiesQue
 async def new_copies(parts: ServiceParts, query: DigestQuery, _: Deadline) -> Digest:
     """GET /v1/authors/copies."""
     found = await parts.reader.do(
-        _in_snapshot, author_copies.list_news, parse_time(query.since), query.after, query.limit + 1, MOST_NEWS
+        _read_in_snapshot, author_copies.list_news, parse_time(query.since), query.after, query.limit + 1, MOST_NEWS
     )
     shown = found[: query.limit]
     return Digest(
         authors=[
             AuthorNews(
-                author_id=news.author_id, total=news.total, copies=[_author_copy(parts, copy) for copy in news.copies]
+                author_id=news.author_id,
+                total=news.total,
+                copies=[_make_author_copy(parts, copy) for copy in news.copies],
             )
             for news in shown
         ],
@@ -68,12 +70,12 @@ async def new_copies(parts: ServiceParts, query: DigestQuery, _: Deadline) -> Di
     )
 
 
-def _in_snapshot(db: sqlite3.Connection, work: Callable[..., list[T]], *arguments: object) -> list[T]:
+def _read_in_snapshot(db: sqlite3.Connection, work: Callable[..., list[T]], *arguments: object) -> list[T]:
     with snapshot(db):
         return work(db, *arguments)
 
 
-def _author_copy(parts: ServiceParts, copy: author_copies.AuthorCopy) -> AuthorCopy:
+def _make_author_copy(parts: ServiceParts, copy: author_copies.AuthorCopy) -> AuthorCopy:
     """A copy as its author may see it: without moderators and their notes."""
     return AuthorCopy(
         own_story_id=copy.own,

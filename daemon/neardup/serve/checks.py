@@ -42,11 +42,11 @@ from neardup.serve.messages import (
     StoryId,
     StoryRequest,
     TextRequest,
-    problem_of,
-    story_id_of,
+    make_problem,
+    parse_story_id,
 )
 from neardup.serve.service import Deadline, ServiceParts
-from neardup.serve.stories import NO_STORY, story_on_record
+from neardup.serve.stories import NO_STORY, load_story_on_record
 from neardup.source.parse import check_path, make_printable, parse_time, refuse_work
 from neardup.telemetry.metrics import CHECKS
 
@@ -60,7 +60,7 @@ V = TypeVar("V")
 AT_ONCE = 2  # stories of a batch
 
 
-async def text_of(parts: ServiceParts, text: str | None, html: str | None) -> Text:
+async def read_text(parts: ServiceParts, text: str | None, html: str | None) -> Text:
     """The text of a story that is given as a text or as a page, with all that a check needs made.
 
     A page is read in a reader process, because hostile markup can keep a parser busy for hours.  Raises Refused if
@@ -82,11 +82,11 @@ async def text_of(parts: ServiceParts, text: str | None, html: str | None) -> Te
     return found
 
 
-async def compared_story(parts: ServiceParts, side: ComparedStory) -> LoadedStory:
-    """One side of a comparison.  Raises as `text_of` and `story_on_record` do."""
+async def load_compared_story(parts: ServiceParts, side: ComparedStory) -> LoadedStory:
+    """One side of a comparison.  Raises as `read_text` and `load_story_on_record` do."""
     if side.story_id is not None:
-        return await story_on_record(parts, story_id_of(side.story_id))
-    found = await text_of(parts, side.text, side.html)
+        return await load_story_on_record(parts, parse_story_id(side.story_id))
+    found = await read_text(parts, side.text, side.html)
     return LoadedStory(found, {})
 
 
@@ -95,8 +95,8 @@ async def compared_story(parts: ServiceParts, side: ComparedStory) -> LoadedStor
 
 async def check(parts: ServiceParts, request: CheckRequest, deadline: Deadline) -> CheckAnswer:
     """POST /v1/check.  Raises Refused."""
-    story_id = None if request.id is None else story_id_of(request.id)
-    submission = await _submission_of(parts, request, story_id)
+    story_id = None if request.id is None else parse_story_id(request.id)
+    submission = await _make_submission(parts, request, story_id)
     return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
 
 
@@ -109,15 +109,15 @@ async def check_batch(parts: ServiceParts, request: BatchRequest, deadline: Dead
             try:
                 return await check(parts, story, deadline)
             except Refused as refused:
-                return problem_of(refused)
+                return make_problem(refused)
 
     return BatchAnswer(results=await asyncio.gather(*map(result_of, request.stories)))
 
 
 async def put(parts: ServiceParts, story_id: StoryId, request: PutRequest, deadline: Deadline) -> CheckAnswer:
     """PUT /v1/stories/{id}.  Raises Refused."""
-    path = None if request.path is None else _valid("path", check_path, request.path)
-    submission = await _submission_of(parts, request, story_id)
+    path = None if request.path is None else _parse_member("path", check_path, request.path)
+    submission = await _make_submission(parts, request, story_id)
     page = None if request.html is None else request.html.encode()
     try:
         result = await parts.submissions.put(submission, page, path, restore=request.restore, deadline=deadline.left)
@@ -128,29 +128,29 @@ async def put(parts: ServiceParts, story_id: StoryId, request: PutRequest, deadl
     return _answer_of(result, story_id, deadline)
 
 
-async def _submission_of(parts: ServiceParts, request: TextRequest, story_id: StoryId | None) -> Submission:
+async def _make_submission(parts: ServiceParts, request: TextRequest, story_id: StoryId | None) -> Submission:
     """The submission that a request describes, its members as a listing would have them.  Raises Refused."""
     if story_id is not None:
-        _valid("id", refuse_work, str(story_id.shown))
+        _parse_member("id", refuse_work, str(story_id.shown))
     return Submission(
-        language=_valid("language", parts.config.registry.find, request.language),
-        text=await text_of(parts, request.text, request.html),
+        language=_parse_member("language", parts.config.registry.find, request.language),
+        text=await read_text(parts, request.text, request.html),
         story_id=None if story_id is None else story_id.number,
         name=None if story_id is None else story_id.name,
         author_id=request.author_id or None,
         title=make_printable(request.title),
-        published_at=_published_at(request),
+        published_at=_parse_published_at(request),
         series_id=(request.series_id or None) if isinstance(request, StoryRequest) else None,
         is_draft=isinstance(request, DraftRequest),
     )
 
 
-def _published_at(request: TextRequest) -> int | None:
+def _parse_published_at(request: TextRequest) -> int | None:
     given = request.published_at if isinstance(request, StoryRequest) else None
     return None if given is None else parse_time(given)
 
 
-def _valid(member: str, parse: Callable[[V], T], value: V) -> T:
+def _parse_member(member: str, parse: Callable[[V], T], value: V) -> T:
     """The parsed member of a request.  Raises Refused where `parse` raises ValueError."""
     try:
         return parse(value)
@@ -203,7 +203,7 @@ def _match_of(match: FoundMatch) -> Match:
 
 async def put_draft(parts: ServiceParts, story_id: StoryId, request: DraftRequest, deadline: Deadline) -> CheckAnswer:
     """PUT /v1/drafts/{id}.  The draft is stored before it is checked.  Raises Refused."""
-    submission = await _submission_of(parts, request, story_id)
+    submission = await _make_submission(parts, request, story_id)
     if submission.author_id is None:
         raise _refuse_member("author_id", "a draft has an author")
     now, text = now_ms(), submission.text
@@ -230,7 +230,7 @@ async def put_draft(parts: ServiceParts, story_id: StoryId, request: DraftReques
 async def check_draft(parts: ServiceParts, story_id: StoryId, deadline: Deadline) -> CheckAnswer:
     """POST /v1/drafts/{id}/check: as when it was saved, against the stories of now.  Raises Refused."""
     draft = await _find_draft(parts, story_id)
-    text = await text_of(parts, draft.text, None)
+    text = await read_text(parts, draft.text, None)
     submission = Submission(
         draft.language, text, draft.story_id, draft.name, draft.author_id, draft.title, is_draft=True
     )
@@ -273,8 +273,8 @@ async def _find_draft(parts: ServiceParts, story_id: StoryId) -> drafts.Draft:
 
 
 async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadline) -> CompareAnswer:
-    """POST /v1/compare.  Raises as `compared_story` does."""
-    a, b = await asyncio.gather(compared_story(parts, request.a), compared_story(parts, request.b))
+    """POST /v1/compare.  Raises as `load_compared_story` does."""
+    a, b = await asyncio.gather(load_compared_story(parts, request.a), load_compared_story(parts, request.b))
     common = await parts.reader.do(read_common, a, b)
     found = await asyncio.to_thread(find_evidence, a, b, choose_thresholds(parts.config.detection, a, b), common)
     return CompareAnswer(

@@ -6,7 +6,7 @@ from neardup.ledger.complaints import Closed, Complaint
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, Why, receive
 from neardup.records import format_time
 from neardup.serve import rights_messages
-from neardup.serve.messages import story_id_of
+from neardup.serve.messages import parse_story_id
 from neardup.serve.rights_messages import (
     ComplaintAnswerRequest,
     ComplaintEvidence,
@@ -36,16 +36,16 @@ OF_COMPLAINTS = {
 async def complain(parts: ServiceParts, request: ComplaintRequest, deadline: Deadline) -> rights_messages.Complaint:
     """POST /v1/complaints.  Raises Refused."""
     given = GivenComplaint(
-        story_id_of(request.story_id).number,
+        parse_story_id(request.story_id).number,
         request.complainant,
         request.contact,
         request.statement,
-        None if request.original_id is None else story_id_of(request.original_id).number,
+        None if request.original_id is None else parse_story_id(request.original_id).number,
         request.original_text,
         request.author_id or None,
     )
     try:
-        return _complaint(await receive(parts.complaints, given, acknowledged=True, deadline=deadline.left))
+        return _make_complaint(await receive(parts.complaints, given, acknowledged=True, deadline=deadline.left))
     except ComplaintRefused as error:
         raise Refused(OF_COMPLAINTS[error.why], str(error), complaint=error.number) from None
 
@@ -56,7 +56,7 @@ async def complaints_of(parts: ServiceParts, query: ComplaintsQuery, _: Deadline
         complaints.list_complaints, closed=query.closed, limit=query.limit, offset=query.first
     )
     total = await parts.reader.do(complaints.count, closed=query.closed)
-    return ComplaintsAnswer(total=total, complaints=list(map(_complaint, listed)))
+    return ComplaintsAnswer(total=total, complaints=list(map(_make_complaint, listed)))
 
 
 async def complaint_of(parts: ServiceParts, number: int, _: Deadline) -> rights_messages.Complaint:
@@ -64,7 +64,7 @@ async def complaint_of(parts: ServiceParts, number: int, _: Deadline) -> rights_
     found = await parts.reader.do(complaints.read_complaint, number)
     if found is None:
         raise _refuse_unknown_complaint(number)
-    return _complaint(found)
+    return _make_complaint(found)
 
 
 async def answer_complaint(
@@ -90,7 +90,7 @@ def _refuse_unknown_complaint(number: int) -> Refused:
     return Refused(UNKNOWN_COMPLAINT, f"there is no complaint {number}")
 
 
-def _complaint(found: Complaint) -> rights_messages.Complaint:
+def _make_complaint(found: Complaint) -> rights_messages.Complaint:
     return rights_messages.Complaint(
         number=found.number,
         story_id=found.shown,

@@ -38,7 +38,7 @@ class StoryId(NamedTuple):
         return show_id(self.number, self.name)
 
 
-def story_id_of(listed: ShownId) -> StoryId:
+def parse_story_id(listed: ShownId) -> StoryId:
     """The story with this id in a listing.  Raises ValueError for a text that is no id."""
     return StoryId(parse_id(str(listed)), parse_name(str(listed)))
 
@@ -56,7 +56,7 @@ def _time(value: str) -> str:
 
 def _id(value: object) -> ShownId:
     if (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_ID) or isinstance(value, str):
-        story_id_of(value)
+        parse_story_id(value)
         return value
     raise ValueError(f"neither an integer from 0 to {MAX_ID} nor a text")
 
@@ -78,13 +78,13 @@ class Request(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-def _one_of(name: str, *others: str) -> dict[str, Any]:
+def _require_one_of(name: str, *others: str) -> dict[str, Any]:
     """A JSON schema: exactly one of these members is given.  With `oneOf`, generators of clients lose the members."""
     given = {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
     if not others:
         return given
     no_others = {"properties": {other: {"type": "null"} for other in others}}
-    return {"if": given, "then": no_others, "else": _one_of(*others)}
+    return {"if": given, "then": no_others, "else": _require_one_of(*others)}
 
 
 def _require_one(model: BaseModel, *names: str) -> None:
@@ -96,7 +96,7 @@ def _require_one(model: BaseModel, *names: str) -> None:
 class TextRequest(Request):
     """The text of a story, or its page as HTML, and what is known of it."""
 
-    model_config = ConfigDict(json_schema_extra=_one_of("text", "html"))
+    model_config = ConfigDict(json_schema_extra=_require_one_of("text", "html"))
 
     language: str = Field(description="A name, an ISO 639 code or a tag of RFC 5646: `HINDI`, `hi`, `hi-IN`.")
     text: str | None = Field(default=None, description="The story as plain text.")
@@ -149,7 +149,7 @@ class BatchRequest(Request):
 class ComparedStory(Request):
     """One side of a comparison: a stored story, a text or a page."""
 
-    model_config = ConfigDict(json_schema_extra=_one_of("story_id", "text", "html"))
+    model_config = ConfigDict(json_schema_extra=_require_one_of("story_id", "text", "html"))
 
     story_id: ListedId | None = None
     text: str | None = None
@@ -392,7 +392,7 @@ class Problem(Answer):
     complaint: int | None = Field(default=None, description="The number of the first complaint, of a duplicate.")
 
 
-def problem_of(refused: "Refused", request_id: str | None = None) -> Problem:
+def make_problem(refused: "Refused", request_id: str | None = None) -> Problem:
     """A refusal as an answer.  A failure of the service itself fails open: it says nothing about the story."""
     return Problem(
         **refused.members,

@@ -15,7 +15,7 @@ from neardup.serve import authors, checks, complaints, messages, permissions, ri
 from neardup.serve.author_tokens import EXPIRED_TOKEN
 from neardup.serve.messages import (
     StoryId,
-    story_id_of,
+    parse_story_id,
 )
 from neardup.serve.service import Deadline, ServiceParts
 from neardup.serve.tokens import Right
@@ -24,7 +24,7 @@ from neardup.source.parse import make_printable
 MAX_NUMBER = 2**63 - 1
 
 
-def author_of(text: str) -> str:
+def parse_author(text: str) -> str:
     """The id of an author in a path.  Raises ValueError."""
     if not (found := make_printable(text)):
         raise ValueError("is empty")
@@ -40,9 +40,9 @@ def number_of(text: str) -> int:
 
 # What a path may name, by its placeholder: how it is read, and how it is described.
 SUBJECTS: dict[str, Callable[[str], StoryId | int | str]] = {
-    "id": story_id_of,
+    "id": parse_story_id,
     "number": number_of,
-    "author": author_of,
+    "author": parse_author,
 }
 
 
@@ -50,6 +50,7 @@ SUBJECTS: dict[str, Callable[[str], StoryId | int | str]] = {
 class Operation:
     """One operation: `work` does it, given the parts, what its path names, its query and its body, and the deadline.
 
+    The name of `work` is the operation's id in the OpenAPI document, by which generated clients call it: it stays.
     `lane` is "by size" where the size of the body decides it.  `problems` are those that concern the story;
     every operation may end in the others.  One that `writes` a story waits for those on it that came before.  One that
     `admits_author` takes the token of the author whom its path names in place of one with the right, and one that

@@ -11,7 +11,7 @@ from neardup.ledger import (
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
 from neardup.records import format_time
 from neardup.serve import rights_messages
-from neardup.serve.messages import story_id_of
+from neardup.serve.messages import parse_story_id
 from neardup.serve.rights_messages import PermissionRequest, PermissionsAnswer, PermissionsQuery
 from neardup.serve.service import Deadline, ServiceParts
 from neardup.serve.stories import UNKNOWN_STORY
@@ -27,7 +27,7 @@ async def enter_permission(
     """POST /v1/permissions.  Raises Refused."""
     grant = Grant(
         request.granted_by or None,
-        None if request.story_id is None else story_id_of(request.story_id).number,
+        None if request.story_id is None else parse_story_id(request.story_id).number,
         make_printable(request.catalogue),
         request.granted_to or None,
         make_printable(request.licence),
@@ -56,11 +56,11 @@ async def revoke_permission(parts: ServiceParts, number: int, caller: str, _: De
 
 async def permissions_of(parts: ServiceParts, query: PermissionsQuery, _: Deadline) -> PermissionsAnswer:
     """GET /v1/permissions."""
-    story = None if query.story_id is None else story_id_of(query.story_id).number
+    story = None if query.story_id is None else parse_story_id(query.story_id).number
     chosen, now = PermissionFilter(None, query.author_id or None, story, query.catalogue, not query.ended), now_ms()
     rows = await parts.reader.do(permissions.select, chosen, now, limit=query.limit, offset=query.first)
     total = await parts.reader.do(permissions.count, chosen, now)
-    return PermissionsAnswer(total=total, permissions=list(map(_permission, rows)))
+    return PermissionsAnswer(total=total, permissions=list(map(_make_permission, rows)))
 
 
 async def permission_of(parts: ServiceParts, number: int, _: Deadline) -> rights_messages.Permission:
@@ -72,9 +72,9 @@ async def _read_permission(parts: ServiceParts, number: int) -> rights_messages.
     row = await parts.reader.do(permissions.read, number, now_ms())
     if row is None:
         raise Refused(UNKNOWN_PERMISSION, f"there is no permission {number}")
-    return _permission(row)
+    return _make_permission(row)
 
 
-def _permission(row: Mapping[str, Any]) -> rights_messages.Permission:
+def _make_permission(row: Mapping[str, Any]) -> rights_messages.Permission:
     times = {name: format_time(row[name]) for name in ("since", "until", "entered_at", "revoked_at")}
     return rights_messages.Permission.model_validate(dict(row) | times)

@@ -36,7 +36,7 @@ NO_STORY = ProblemType("no-story", 422, "The text or the page yields no story to
 NO_PROOF = ProblemType("no-proof", 404, "No text of the story was recorded, or no key signs proofs")
 
 
-async def story_on_record(parts: ServiceParts, story_id: StoryId) -> LoadedStory:
+async def load_story_on_record(parts: ServiceParts, story_id: StoryId) -> LoadedStory:
     """The current text of a story on record.
 
     Raises Refused if there is no such story or its page yields no text, Transient if the store does not answer.
@@ -81,7 +81,7 @@ async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Store
 async def matches_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> MatchesAnswer:
     """GET /v1/stories/{id}/matches.  Raises Refused if there is no such story."""
     same_author = parts.config.detection.same_author == "keep"
-    matches = await parts.reader.do(_matches, story_id, same_author=same_author)
+    matches = await parts.reader.do(_read_matches, story_id, same_author=same_author)
     return MatchesAnswer(story_id=story_id.shown, matches=matches)
 
 
@@ -107,16 +107,16 @@ def _refuse_unknown_story(story_id: StoryId) -> Refused:
     return Refused(UNKNOWN_STORY, f"story {story_id.shown} is not on record")
 
 
-def _matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: bool) -> list[RecordedMatch]:
+def _read_matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: bool) -> list[RecordedMatch]:
     with snapshot(db):
         if story_id.number not in stories.describe(db, [story_id.number]):
             raise _refuse_unknown_story(story_id)
         copied = similarities.read_spans(db, story_id.number)
         rows = flags.select(db, Selection(statuses=JOINING, story=story_id.number, same_author=same_author))
-        return [_recorded_match(dict(row), story_id.number, *copied[row["flag_id"]]) for row in rows]
+        return [_make_recorded_match(dict(row), story_id.number, *copied[row["flag_id"]]) for row in rows]
 
 
-def _recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, other: Spans) -> RecordedMatch:
+def _make_recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, other: Spans) -> RecordedMatch:
     """The row of a pair in the view `pairs`, as a match of one of its stories."""
     is_later = row["story_id"] == story_id
     side = "matched" if is_later else "story"

@@ -40,10 +40,10 @@ def open_tokens(path: Path) -> TokenFile[Token]:
 
 def read_tokens(path: Path) -> list[Token]:
     """The tokens of a file.  Raises Misuse, whose message names what is wrong."""
-    return [Token(entry.name, entry.digest, rights_of(entry.table["rights"])) for entry in read_entries(path, KEY)]
+    return [Token(entry.name, entry.digest, parse_rights(entry.table["rights"])) for entry in read_entries(path, KEY)]
 
 
-def rights_of(names: list[str]) -> frozenset[Right]:
+def parse_rights(names: list[str]) -> frozenset[Right]:
     """The rights with these names.  Raises Misuse."""
     try:
         return frozenset(map(Right, names))

@@ -72,10 +72,10 @@ class Transport:
         deadline: float = DEADLINE_SECONDS,
         attempts: int = ATTEMPTS,
     ) -> None:
-        self._url = _base_of(url)
+        self._url = _find_base(url)
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "neardup"}
         if token is not None:
-            self._headers["Authorization"] = f"Bearer {_checked_token(token)}"
+            self._headers["Authorization"] = f"Bearer {_check_token(token)}"
         for name, value in (("timeout", timeout), ("deadline", deadline), ("attempts", attempts)):
             if not (isinstance(value, int | float) and value > 0):
                 raise InvalidArgument(f"{name}: {value!r} is not a number above 0")
@@ -110,7 +110,7 @@ class Transport:
                 wait = error.wait_seconds
                 if wait is None or attempt >= self._attempts or loop.time() + wait >= until:
                     raise
-                wait = wait or _backoff(attempt)
+                wait = wait or _compute_backoff(attempt)
                 log.warning("%s: trying again in %.1f s", error, wait)
             await asyncio.sleep(min(wait, until - loop.time()))
             attempt += 1
@@ -124,12 +124,12 @@ class Transport:
                 asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + self._timeout)),
                 self._session.request(method, url, data=body, allow_redirects=False) as response,
             ):
-                return _result(f"{method} {path}", answer, response, await response.read())
+                return _read_result(f"{method} {path}", answer, response, await response.read())
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise ServiceError(f"{self._url} does not answer: {type(error).__name__}", wait_seconds=0.0) from error
 
 
-def _result(call: str, answer: type[A], response: aiohttp.ClientResponse, body: bytes) -> A:
+def _read_result(call: str, answer: type[A], response: aiohttp.ClientResponse, body: bytes) -> A:
     """The answer to a call.  Raises ServiceError for a problem."""
     status, wait = response.status, _wait_seconds(response.headers.get("Retry-After", ""))
     try:
@@ -152,7 +152,7 @@ def _wait_seconds(retry_after: str) -> float:
     return 0.0
 
 
-def _backoff(attempt: int) -> float:
+def _compute_backoff(attempt: int) -> float:
     """Seconds before the attempt after this one: exponential with full jitter."""
     return random.uniform(0, min(FIRST_WAIT_SECONDS * 2**attempt, LONGEST_WAIT_SECONDS))  # noqa: S311 - spreads clients
 
@@ -183,7 +183,7 @@ def describe_wrong(error: ValidationError) -> str:
     return "; ".join(map(str, list_wrong_members(error)))
 
 
-def _base_of(url: str) -> str:
+def _find_base(url: str) -> str:
     """The URL without a slash at its end.  Raises InvalidArgument."""
     with suppress(ValueError, AttributeError, TypeError):
         parts = urlsplit(url)
@@ -193,7 +193,7 @@ def _base_of(url: str) -> str:
     raise InvalidArgument(f"url: {url!r} is not an http:// or https:// URL")
 
 
-def _checked_token(token: str) -> str:
+def _check_token(token: str) -> str:
     """The token.  Raises InvalidArgument, which does not show it."""
     if not (isinstance(token, str) and token and token.isascii() and token.isprintable()):
         raise InvalidArgument("token: not printable ASCII characters")

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from neardup.config import Config
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.publication_order import sort_key
+from neardup.core.publication_order import make_sort_key
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.spans import measure_similarity
@@ -142,7 +142,7 @@ def _make_flag_row(
     """The row of a flag: `matched` is the earlier story, as in the view `pairs` of a ledger."""
     assert assessment.kind is not None
     signals, tier = assessment.signals, find_tier(assessment.kind)
-    keys = {side: sort_key(row[f"published_at_{side}"], row[f"id_{side}"]) for side in "ab"}
+    keys = {side: make_sort_key(row[f"published_at_{side}"], row[f"id_{side}"]) for side in "ab"}
     story, matched = ("b", "a") if keys["a"] < keys["b"] else ("a", "b")
     containment = {"a": signals.containment_a, "b": signals.containment_b}
     spans = {"a": assessment.spans_a, "b": assessment.spans_b}

@@ -4,7 +4,7 @@ weakest edge, and two members far apart; a policy keeps one of its members, or a
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.publication_order import sort_key
+from neardup.core.publication_order import make_sort_key
 from neardup.core.verify.clusters import (
     POLICIES,
     Cluster,
@@ -112,7 +112,7 @@ def test_one_member_is_kept_or_all_works_and_the_order_of_the_members_does_not_m
 def test_each_policy_keeps_what_it_names(members: list[Member]) -> None:
     [earliest], [newest], [longest] = (choose_kept(members, policy) for policy in ("earliest", "newest", "longest"))
     by_id = {member.story_id: member for member in members}
-    assert earliest == min(by_id, key=lambda story_id: sort_key(by_id[story_id].published, story_id))
+    assert earliest == min(by_id, key=lambda story_id: make_sort_key(by_id[story_id].published, story_id))
     dates = [member.published for member in members if member.published is not None]
     assert by_id[newest].published == max(dates, default=None)
     assert by_id[longest].words == max(member.words for member in members)

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from neardup.core.verify.tiers import COPIED_WORDS, EXACT, PASSAGE, RETOLD
 from neardup.ledger import candidates, connect, meaning_flags, serials, verification
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
-from neardup.moderation.desk.addresses import AUTHOR, STORY, author_of, author_url, in_address, story_of, story_url
+from neardup.moderation.desk.addresses import (
+    AUTHOR,
+    STORY,
+    author_url,
+    in_address,
+    read_author_id,
+    read_story_id,
+    story_url,
+)
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Fingerprinted, Signals, Story
 from neardup.source.parse import LONGEST_NAME, make_printable, parse_id, parse_name
@@ -82,8 +90,8 @@ def test_an_address_leads_to_its_author(listed: str) -> None:
     if author_id is None:
         return
     address = author_url(author_id)
-    assert author_of(request_at(address, f"/author/{AUTHOR}")) == author_id, address
-    assert author_of(request_at(f"{address}/hide", f"/author/{AUTHOR}/hide")) == author_id, address
+    assert read_author_id(request_at(address, f"/author/{AUTHOR}")) == author_id, address
+    assert read_author_id(request_at(f"{address}/hide", f"/author/{AUTHOR}/hide")) == author_id, address
 
 
 @given(listed_ids)
@@ -95,7 +103,7 @@ def test_an_address_leads_to_its_story(name: str) -> None:
     shown = parse_name(name)
     address = story_url(story_id if shown is None else shown)
     assert len(address) < 4_000
-    assert story_of(request_at(address, f"/story/{STORY}")) == story_id
+    assert read_story_id(request_at(address, f"/story/{STORY}")) == story_id
 
 
 async def test_every_page_and_form_has_the_names(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from neardup.moderation.desk.moderators import (
     NotPermitted,
     Right,
     clean_name,
-    languages_of,
     new_token,
     open_moderators,
-    rights_of,
+    parse_languages,
+    parse_rights,
 )
 from neardup.records import Language
 
@@ -77,9 +77,9 @@ def test_what_is_wrong_with_a_moderator_is_said_in_one_line(tmp_path: Path) -> N
         with pytest.raises(Misuse, match="a name has up to 60 characters"):
             new_token(path, replace(asha, name=name))
     with pytest.raises(Misuse, match="a right is one of read, decide"):
-        rights_of(["store"])
+        parse_rights(["store"])
     with pytest.raises(Misuse, match="unknown language 'klingon'"):
-        languages_of(["klingon"], SHIPPED)
+        parse_languages(["klingon"], SHIPPED)
     for table in ("rights = ['check']", "rights = []", "rights = ['read']\nlanguages = ['x']", "languages = ['hi']"):
         path.write_text(f"[Asha]\nsha256 = '{'0' * 64}'\n{table}\n", encoding="utf-8")
         with pytest.raises(Misuse) as refused:

@@ -18,7 +18,7 @@ from neardup.moderation.desk import api_document, api_messages
 from neardup.moderation.desk.api import OPERATIONS
 from neardup.moderation.desk.api_document import document
 from neardup.moderation.desk.moderators import Moderator, new_token
-from neardup.moderation.desk.queues import case_queue_of, meaning_queue_of
+from neardup.moderation.desk.queues import parse_case_queue, parse_meaning_queue
 from neardup.moderation.export.tables import MEANING_COLUMNS
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from schemathesis.generation import GenerationMode
@@ -117,8 +117,8 @@ class Asked(Mapping[str, str]):
 def test_the_queries_have_the_parameters_that_are_read(tmp_path: Path) -> None:
     config = Config(source=Source(manifest=Path("none.csv")), content=Content(url=f"file:{tmp_path}"))
     cases, pairs, part = Asked(), Asked(), api_messages.Part.model_fields.keys()
-    case_queue_of(cases, config, Moderator("Asha"))
-    meaning_queue_of(pairs, config)
+    parse_case_queue(cases, config, Moderator("Asha"))
+    parse_meaning_queue(pairs, config)
     assert api_messages.CasesQuery.model_fields.keys() == cases.names | part
     assert api_messages.MeaningQuery.model_fields.keys() == pairs.names | part
 

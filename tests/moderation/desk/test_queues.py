@@ -25,10 +25,10 @@ from neardup.moderation.desk.queues import (
     MEANING_STATUSES,
     CaseQueue,
     MeaningQueue,
-    case_position_of,
-    meaning_query_of,
-    meaning_queue_of,
+    find_case_position,
+    format_meaning_query,
     number_in,
+    parse_meaning_queue,
 )
 from neardup.records import Language, Verdict
 from neardup.source.parse import parse_id
@@ -58,16 +58,16 @@ KEEPING = replace(CONFIG, detection=Detection(same_author="keep"))
 
 @given(queues)
 def test_address_round_trips_to_its_queue(queue: MeaningQueue) -> None:
-    query = meaning_query_of(queue)
-    assert meaning_queue_of(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True)), CONFIG) == queue
+    query = format_meaning_query(queue)
+    assert parse_meaning_queue(dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True)), CONFIG) == queue
     assert query.isascii()
     assert (query == "") == (queue == MeaningQueue())
 
 
 @given(queues)
 def test_pairs_of_one_author_are_in_every_queue_if_they_are_kept(queue: MeaningQueue) -> None:
-    query = dict(parse_qsl(meaning_query_of(queue).removeprefix("?"), keep_blank_values=True))
-    assert meaning_queue_of(query, KEEPING) == queue.only(same_author=True)
+    query = dict(parse_qsl(format_meaning_query(queue).removeprefix("?"), keep_blank_values=True))
+    assert parse_meaning_queue(query, KEEPING) == queue.only(same_author=True)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_pairs_of_one_author_are_in_every_queue_if_they_are_kept(queue: MeaningQ
 )  # fmt: skip
 def test_invalid_filters_are_rejected(query: dict[str, str]) -> None:
     with pytest.raises(web.HTTPBadRequest):
-        meaning_queue_of(query, CONFIG)
+        parse_meaning_queue(query, CONFIG)
 
 
 def test_empty_form_fields_filter_nothing() -> None:
     names = "language", "kind", "status", "author", "story", "same_author"
-    assert meaning_queue_of(dict.fromkeys(names, " "), CONFIG) == MeaningQueue()
+    assert parse_meaning_queue(dict.fromkeys(names, " "), CONFIG) == MeaningQueue()
 
 
 @pytest.mark.parametrize("text", ["-1", "x", "1.0", "٣", "9" * 13, "99999999"])
@@ -124,14 +124,14 @@ def test_next_case_is_the_next_open_one(size: int, data: st.DataObject) -> None:
         others = [case_id for case_id in before if case_id != shown]
         for case_id in data.draw(st.lists(st.sampled_from(others), unique=True)):
             decide(db, case_id)  # by another moderator, after the page of `shown` was rendered
-        position = case_position_of(db, CaseQueue(), shown, at)
+        position = find_case_position(db, CaseQueue(), shown, at)
         decide(db, shown)
         after = queue(db)
         expected = next((case_id for case_id in before[at + 1 :] if case_id in after), None)
         assert position.after == expected
         if position.after is not None:
-            assert case_position_of(db, CaseQueue(), position.after, position.at).at == after.index(position.after)
-            again = case_position_of(db, CaseQueue(), shown, position.at)
+            assert find_case_position(db, CaseQueue(), position.after, position.at).at == after.index(position.after)
+            again = find_case_position(db, CaseQueue(), shown, position.at)
             assert again.after == expected, "a repeated request differs"
 
 
@@ -141,7 +141,7 @@ def test_queue_can_be_walked_from_end_to_end(size: int) -> None:
     with closing(ledger(size)) as db:
         found = queue(db)
         for at, case_id in enumerate(found):
-            position = case_position_of(db, CaseQueue(), case_id, at)
+            position = find_case_position(db, CaseQueue(), case_id, at)
             assert position.in_queue and position.at == at
             assert position.before == (found[at - 1] if at else None)
             assert position.after == (found[at + 1] if at + 1 < size else None)
@@ -151,10 +151,10 @@ def test_case_outside_the_queue_keeps_its_position() -> None:
     with closing(ledger(3)) as db:
         decide(db, 0)
         every = CaseQueue().only(status="every")
-        assert case_position_of(db, every, 0, 0).in_queue
-        assert not case_position_of(db, CaseQueue(), 0, 0).in_queue
-        assert case_position_of(db, CaseQueue(), 0, 0).after == queue(db)[0]
-        assert case_position_of(db, CaseQueue(), 7, 10_000).after is None
+        assert find_case_position(db, every, 0, 0).in_queue
+        assert not find_case_position(db, CaseQueue(), 0, 0).in_queue
+        assert find_case_position(db, CaseQueue(), 0, 0).after == queue(db)[0]
+        assert find_case_position(db, CaseQueue(), 7, 10_000).after is None
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

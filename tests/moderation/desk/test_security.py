@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from neardup.http.tokens import is_loopback
 from neardup.ledger import connect
 from neardup.moderation.desk import sessions
-from neardup.moderation.desk.moderators import MAX_NAME_LENGTH, clean_name, clean_note, local_path
+from neardup.moderation.desk.moderators import MAX_NAME_LENGTH, choose_local_path, clean_name, clean_note
 from neardup.moderation.desk.security import MAX_BODY_BYTES
 from neardup.moderation.desk.sessions import Keys
 
@@ -166,12 +166,12 @@ def test_names_and_notes_keep_every_script() -> None:
     "address", ["//evil.example", "/\\evil.example", "http://x", "", "javascript:x", "/a b", "/\t/x"]
 )
 def test_addresses_elsewhere_are_replaced(address: str) -> None:
-    assert local_path(address) == "/"
+    assert choose_local_path(address) == "/"
 
 
 def test_addresses_of_the_desk_are_kept() -> None:
     for address in ("/", "/pair/1/2?language=HINDI&at=3", "/case/7"):
-        assert local_path(address) == address
+        assert choose_local_path(address) == address
 
 
 async def test_only_failures_are_logged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

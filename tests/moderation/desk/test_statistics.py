@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT, SIMILAR
 from neardup.ledger import connect, verdicts
-from neardup.moderation.desk.statistics import chart_of
+from neardup.moderation.desk.statistics import make_chart
 from neardup.records import Verdict
 
 from tests.support.builders import flag_pair
@@ -22,7 +22,7 @@ counted = st.dictionaries(st.tuples(st.sampled_from("abc"), st.integers(0, 4)), 
 
 @given(counted, st.booleans())
 def test_chart_stacks_what_is_counted(counts: Counter[tuple[str, int]], shares: bool) -> None:
-    chart = chart_of(
+    chart = make_chart(
         counts, {name: name for name in "cab"}, {column: str(column) for column in range(5)}, shares=shares
     )
     sums = [sum(counts[name, column] for name in "abc") for column in range(5)]

@@ -22,7 +22,7 @@ from neardup.core.css.computed_style import HIDDEN, Layer, Style, Values, choose
 from neardup.core.css.declarations import parse_declarations
 from neardup.core.css.elements import NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN, find_display
 from neardup.core.css.generated_text import WITHOUT_TEXT
-from neardup.core.css.order import SIDES, find_position, order_of
+from neardup.core.css.order import SIDES, find_order, find_position
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet
 from neardup.core.css.pieces import Box, InlineBlock, Low, Piece, Text, count_visible
 from neardup.core.css.rendering import (
@@ -219,7 +219,7 @@ class _KnownFrames(threading.local):
             return None
         before = [text for name, text in generated.items() if text is not None and name != "after"]
         after = [text for name, text in generated.items() if text is not None and name == "after"]
-        return Frame(flags, number, *(edges or (0, 0)), before, after, order_of(values), *find_position(values))
+        return Frame(flags, number, *(edges or (0, 0)), before, after, find_order(values), *find_position(values))
 
     def _describe_generated(self, text: Text) -> Generated | None:
         """A generated text; None if there is no room for its layer."""

@@ -45,7 +45,7 @@ def order_children(
     if display.endswith("grid"):
         return _order_by_cells(pairs, values, is_backwards=_is_backwards(children, to_the_left))
     if display.endswith("flex"):
-        pairs.sort(key=lambda pair: order_of(pair[1]))
+        pairs.sort(key=lambda pair: find_order(pair[1]))
         direction = values.get("flex-direction", "row")
         if ("reverse" in direction) != ("column" not in direction and _is_backwards(children, to_the_left)):
             pairs.reverse()
@@ -72,7 +72,7 @@ def _order_by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool
             groups[-1].append((child, own))
         else:
             groups.append([(child, own)])
-    groups.sort(key=lambda group: order_of(group[0][1]))
+    groups.sort(key=lambda group: find_order(group[0][1]))
     placed = zip(place_in_grid(values, [group[0][1] for group in groups]), groups, strict=True)
 
     def split_row_and_column(cell_and_group: tuple[Cell, list[Pair]]) -> Cell:
@@ -82,7 +82,7 @@ def _order_by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool
     return [child for _, group in sorted(placed, key=split_row_and_column) for child, _ in group]
 
 
-def order_of(values: Values) -> int:
+def find_order(values: Values) -> int:
     return int(parse_length(values.get("order", "")) or 0)
 
 

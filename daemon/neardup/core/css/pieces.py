@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborNode
 from neardup.core.css.computed_style import HIDDEN, Layer
 from neardup.core.css.elements import is_block
 from neardup.core.native.page import WHY_UNUSABLE
-from neardup.core.native.page import spaced_text as native_spaced_text
+from neardup.core.native.page import read_spaced_text as native_spaced_text
 from neardup.core.text.consonants import BLOCKS
 from neardup.core.text.reading_order import order_lines
 

@@ -201,7 +201,7 @@ def call_lexbor(
     return check_code(function(*by_reference, _memory.verdicts_at, VERDICT_BYTES, *rest))
 
 
-def spaced_text(element: LexborNode) -> tuple[str, int] | None:
+def read_spaced_text(element: LexborNode) -> tuple[str, int] | None:
     """See core.css.pieces.read_spaced_text; None for a text that is too long, or not Unicode."""
     memory = _memory
     room = memory.room_at, KEPT_ROOM

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal, NamedTuple, get_args
 
-from neardup.core.publication_order import find_earliest, sort_key
+from neardup.core.publication_order import find_earliest, make_sort_key
 from neardup.records import is_work
 
 Edge = tuple[int, int, float]  # two stories and their similarity, 0 to 1
@@ -77,7 +77,9 @@ def find_cluster_of_each(edges: Sequence[Edge], published: Mapping[int, int | No
     root = find_roots(edges)
     first: dict[int, int] = {}
     for story, top in root.items():
-        first[top] = min(first.get(top, story), story, key=lambda story_id: sort_key(published.get(story_id), story_id))
+        first[top] = min(
+            first.get(top, story), story, key=lambda story_id: make_sort_key(published.get(story_id), story_id)
+        )
     sizes = Counter(root.values())
     cluster_of = {top: (first[top], size) for top, size in sizes.items()}
     return {story: cluster_of[top] for story, top in root.items()}
@@ -85,7 +87,7 @@ def find_cluster_of_each(edges: Sequence[Edge], published: Mapping[int, int | No
 
 def _describe_cluster(members: list[int], published: Mapping[int, int | None], edges: list[Edge]) -> Cluster:
     times = {story: published.get(story) for story in members}
-    stories = sorted(members, key=lambda story: sort_key(times[story], story))
+    stories = sorted(members, key=lambda story: make_sort_key(times[story], story))
     neighbours: dict[int, list[int]] = defaultdict(list)
     for a, b, _ in edges:
         neighbours[a].append(b)
@@ -118,7 +120,7 @@ class Member(NamedTuple):
 def choose_kept(members: Sequence[Member], policy: Policy) -> set[int]:
     """The ids of the members of a cluster to keep: one story, or all works with the policy `reference`.
 
-    - `earliest`: the first in the order of `sort_key`, which has works before stories and unknown dates last.
+    - `earliest`: the first in the order of `make_sort_key`, which has works before stories and unknown dates last.
     - `newest`: the last that has a date; the earliest if none has.
     - `longest`: the one with the most words; of several, the earliest.
     - `reference`: the works of the reference; the earliest if there are none.
@@ -126,7 +128,7 @@ def choose_kept(members: Sequence[Member], policy: Policy) -> set[int]:
     works = {member.story_id for member in members if is_work(member.story_id)}
     if policy == "reference" and works:
         return works
-    ascending = sorted(members, key=lambda member: sort_key(member.published, member.story_id))
+    ascending = sorted(members, key=lambda member: make_sort_key(member.published, member.story_id))
     chosen = ascending[0]
     if policy == "newest":
         dated = [member for member in ascending if member.published is not None]

@@ -43,7 +43,7 @@ def author_url(author_id: str) -> str:
     return f"/author/{quote_id(author_id)}"
 
 
-def author_of(request: web.Request) -> str:
+def read_author_id(request: web.Request) -> str:
     """The author in the path.  Raises HTTPNotFound."""
     author_id = make_printable(request.match_info["author"])
     if author_id is None:
@@ -51,7 +51,7 @@ def author_of(request: web.Request) -> str:
     return author_id
 
 
-def story_of(request: web.Request) -> int:
+def read_story_id(request: web.Request) -> int:
     """The story in the path.  Raises HTTPNotFound."""
     try:
         return parse_id(request.match_info["story"])
@@ -59,7 +59,7 @@ def story_of(request: web.Request) -> int:
         raise web.HTTPNotFound from None
 
 
-def pair_of(request: web.Request) -> Pair:
+def read_pair(request: web.Request) -> Pair:
     """The pair in the path, the lower integer first.  Raises HTTPNotFound."""
     try:
         a, b = sorted(parse_id(request.match_info[name]) for name in "ab")
@@ -68,6 +68,6 @@ def pair_of(request: web.Request) -> Pair:
     return a, b
 
 
-def page_of_form(request: web.Request) -> str:
+def find_page_of_form(request: web.Request) -> str:
     """The address of the page whose form was posted to this path, which has the action as its last segment."""
     return request.rel_url.raw_path.rpartition("/")[0]

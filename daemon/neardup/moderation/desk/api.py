@@ -30,11 +30,11 @@ from neardup.ledger import complaints as ledger_complaints
 from neardup.ledger.complaints import Complaint
 from neardup.moderation.desk import api_answers, complaints, deciding, meaning, second_reviews
 from neardup.moderation.desk import api_messages as messages
-from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, author_of, pair_of, story_of
+from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, read_author_id, read_pair, read_story_id
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, desk_of
-from neardup.moderation.desk.queues import case_queue_of, meaning_queue_of, number_in
+from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, get_desk
+from neardup.moderation.desk.queues import number_in, parse_case_queue, parse_meaning_queue
 from neardup.moderation.desk.security import CONFLICT, HELD
 from neardup.records import Verdict
 
@@ -66,7 +66,7 @@ class Call:
     async def find_case(self) -> int:
         """The case of the story in the path.  Raises Refused."""
         await self.desk.ledger.refresh_cases()
-        found = await self.desk.ledger.read(cases.find_case, story_of(self.request))
+        found = await self.desk.ledger.read(cases.find_case, read_story_id(self.request))
         return _require(found, NO_CASE)
 
     @property
@@ -115,7 +115,7 @@ def endpoint(operation: Operation) -> Handler:
     """The handler of an operation's route."""
 
     async def handle(request: web.Request) -> web.Response:
-        desk, moderator, body = desk_of(request), authorize(request), None
+        desk, moderator, body = get_desk(request), authorize(request), None
         if operation.request is not None:
             expect_json(request)
             body = parse_json(operation.request, await read_body(request, BODY_SECONDS))
@@ -127,7 +127,7 @@ def endpoint(operation: Operation) -> Handler:
 
 def authorize(request: web.Request) -> Moderator:
     """The moderator whose token a request brings.  Raises Refused."""
-    desk = desk_of(request)
+    desk = get_desk(request)
     if not desk.has_moderators:
         raise Refused(UNAUTHENTICATED, "the API takes the tokens of moderators: name their file as review.moderators")
     return find_holder(request, desk.moderators())
@@ -145,7 +145,7 @@ def _require(found: T | None, missing: ProblemType) -> T:
 
 async def list_cases(call: Call) -> messages.CasesAnswer:
     """GET /api/cases."""
-    queue = case_queue_of(call.request.query, call.desk.config, call.moderator)
+    queue = parse_case_queue(call.request.query, call.desk.config, call.moderator)
     part = call.part
     await call.desk.ledger.refresh_cases()
     return await call.desk.ledger.read(api_answers.list_cases, queue, *part)
@@ -251,14 +251,14 @@ async def list_hidden(call: Call) -> messages.HiddenAnswer:
 
 async def hide_author(call: Call) -> messages.HiddenAnswer:
     """POST /api/authors/ID/hide."""
-    await call.desk.ledger.write(deciding.hide_author, author_of(call.request), call.verdict(Verdict.REOPENED))
+    await call.desk.ledger.write(deciding.hide_author, read_author_id(call.request), call.verdict(Verdict.REOPENED))
     call.desk.wake_posting.set()
     return await list_hidden(call)
 
 
 async def show_author(call: Call) -> messages.HiddenAnswer:
     """POST /api/authors/ID/show."""
-    await call.desk.ledger.write(deciding.show_author, author_of(call.request), call.verdict(Verdict.REOPENED))
+    await call.desk.ledger.write(deciding.show_author, read_author_id(call.request), call.verdict(Verdict.REOPENED))
     call.desk.wake_posting.set()
     return await list_hidden(call)
 
@@ -268,19 +268,19 @@ async def show_author(call: Call) -> messages.HiddenAnswer:
 
 async def list_meaning_pairs(call: Call) -> messages.MeaningAnswer:
     """GET /api/meaning."""
-    queue = meaning_queue_of(call.request.query, call.desk.config)
+    queue = parse_meaning_queue(call.request.query, call.desk.config)
     return await call.desk.ledger.read(api_answers.list_meaning_pairs, queue, *call.part)
 
 
 async def show_meaning_pair(call: Call) -> messages.MeaningPair:
     """GET /api/meaning/A/B."""
-    return _require(await call.desk.ledger.read(api_answers.read_meaning_pair, pair_of(call.request)), NO_PAIR)
+    return _require(await call.desk.ledger.read(api_answers.read_meaning_pair, read_pair(call.request)), NO_PAIR)
 
 
 async def decide_meaning_pair(call: Call) -> messages.MeaningPair:
     """POST /api/meaning/A/B/verdict."""
     given = call.verdict(call.body.verdict)
-    done = await call.desk.ledger.write(meaning.decide_pair, pair_of(call.request), given)
+    done = await call.desk.ledger.write(meaning.decide_pair, read_pair(call.request), given)
     announce_verdict(call.desk, done, given.verdict)
     return await show_meaning_pair(call)
 
@@ -288,7 +288,7 @@ async def decide_meaning_pair(call: Call) -> messages.MeaningPair:
 async def undo_meaning_pair(call: Call) -> messages.MeaningPair:
     """POST /api/meaning/A/B/undo."""
     given = call.verdict(Verdict.REOPENED)
-    undone = await call.desk.ledger.write(meaning.undo_latest, pair_of(call.request), given)
+    undone = await call.desk.ledger.write(meaning.undo_latest, read_pair(call.request), given)
     announce_undo(call.desk, undone)
     return await show_meaning_pair(call)
 

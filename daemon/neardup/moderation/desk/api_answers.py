@@ -62,7 +62,7 @@ def read_case(db: sqlite3.Connection, case_id: int) -> Case | None:
     row = case_queue.read_case(db, case_id)
     if row is None:
         return None
-    found = deciding.flags_of_case(db, case_id)
+    found = deciding.list_flags_of_case(db, case_id)
     pairs = flags.list_pairs(db, list(chain(*found))[:SHOWN_PAIRS])
     shown = names.read_shown_ids(db, (case_id, row["lead"]))
     marks = read_marks(db, [row["lead"]]).get(row["lead"], ())

@@ -25,7 +25,7 @@ from neardup.moderation.desk import (
     verdict_forms,
 )
 from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY
-from neardup.moderation.desk.parts import DESK, Desk, desk_of
+from neardup.moderation.desk.parts import DESK, Desk, get_desk
 from neardup.moderation.desk.security import MAX_BODY_BYTES, MIDDLEWARES, set_headers
 from neardup.moderation.templating import make_font_rules
 from neardup.telemetry.log import log
@@ -38,14 +38,14 @@ async def serve(desk: Desk, listen: str, stop: asyncio.Event) -> None:
     """`neardup review`: serve the desk on HOST:PORT until `stop` is set.  Raises Fatal if the address is in use."""
     make_metrics()
     STARTED.labels("review").set_to_current_time()
-    async with listening(application(desk), listen, "review.listen") as address:
+    async with listening(make_application(desk), listen, "review.listen") as address:
         log.info("the review desk is open", address=f"http://{address}/")
         await stop.wait()
 
 
-async def fonts(request: web.Request) -> web.Response:
+async def show_fonts(request: web.Request) -> web.Response:
     """GET /static/fonts.css: the style sheet with the fonts of each language."""
-    return web.Response(text=make_font_rules(desk_of(request).config.registry), content_type="text/css")
+    return web.Response(text=make_font_rules(get_desk(request).config.registry), content_type="text/css")
 
 
 ROUTES = (
@@ -88,7 +88,7 @@ ROUTES = (
     web.post(f"/second/{STORY}/verdict", second_reviews.review),
     web.get("/decisions", verdict_forms.show_decisions),
     web.post("/undo/{decision}", verdict_forms.undo_decision),
-    web.get("/static/fonts.css", fonts),
+    web.get("/static/fonts.css", show_fonts),
     web.static("/static", STATIC),
     web.get("/healthz", health.healthz),
     web.get("/metrics", health.metrics),
@@ -96,7 +96,7 @@ ROUTES = (
 )
 
 
-def application(desk: Desk) -> web.Application:
+def make_application(desk: Desk) -> web.Application:
     """The web application with every route of the desk."""
     app = web.Application(middlewares=MIDDLEWARES, client_max_size=MAX_BODY_BYTES)
     app[DESK] = desk

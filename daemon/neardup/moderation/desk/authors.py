@@ -16,13 +16,13 @@ from neardup.ledger.authors import Copies, FlaggedAuthor, History
 from neardup.ledger.case_queue import EVERY, CaseSelection
 from neardup.ledger.marks import MarkedAuthor, MarkFilter
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.addresses import author_of, author_url
+from neardup.moderation.desk.addresses import author_url, read_author_id
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Right
-from neardup.moderation.desk.pages import page, require_moderator
-from neardup.moderation.desk.parts import desk_of
-from neardup.moderation.desk.queues import CaseQueue, case_query_of, number_in
-from neardup.moderation.desk.verdict_forms import given_in
+from neardup.moderation.desk.pages import render_page, require_moderator
+from neardup.moderation.desk.parts import get_desk
+from neardup.moderation.desk.queues import CaseQueue, format_case_query, number_in
+from neardup.moderation.desk.verdict_forms import read_verdict
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_history
 from neardup.records import Verdict
@@ -58,22 +58,22 @@ class AuthorDetails:
 async def show(request: web.Request) -> web.Response:
     """GET /author/ID: the flagged stories of an author, by the flags with one other author if `with` names one."""
     moderator = require_moderator(request)
-    author_id, other = author_of(request), request.query.get("with") or None
+    author_id, other = read_author_id(request), request.query.get("with") or None
     page_number = max(number_in(request.query, "page") or 1, 1)
-    await desk_of(request).ledger.refresh_cases()
-    details = await desk_of(request).ledger.read(_details, author_id, other, (page_number - 1) * PAGE_SIZE)
+    await get_desk(request).ledger.refresh_cases()
+    details = await get_desk(request).ledger.read(_read_details, author_id, other, (page_number - 1) * PAGE_SIZE)
     if details is None:
         raise web.HTTPNotFound(reason=translate_later("No story of this author is flagged"))
-    return page(
+    return render_page(
         request,
         "author.html.j2",
         details=details,
         history=describe_history(details.about.history),
         other=other,
         page_number=page_number,
-        last=_last_page(details.stories, "stories"),
-        every_case=case_query_of(CaseQueue(CaseSelection(author=author_id, status=EVERY))),
-        open_cases=case_query_of(CaseQueue(CaseSelection(author=author_id))),
+        last=_count_pages(details.stories, "stories"),
+        every_case=format_case_query(CaseQueue(CaseSelection(author=author_id, status=EVERY))),
+        open_cases=format_case_query(CaseQueue(CaseSelection(author=author_id))),
         may_decide=Right.DECIDE in moderator.rights,
     )
 
@@ -83,20 +83,20 @@ async def list_offenders(request: web.Request) -> web.Response:
     require_moderator(request)
     page_number = max(number_in(request.query, "page") or 1, 1)
     first = (page_number - 1) * PAGE_SIZE
-    rows = await desk_of(request).ledger.read(authors.list_repeat_offenders, limit=PAGE_SIZE, offset=first)
-    accounts = await desk_of(request).ledger.read(removed_texts.list_accounts, PAGE_SIZE)
-    return page(
+    rows = await get_desk(request).ledger.read(authors.list_repeat_offenders, limit=PAGE_SIZE, offset=first)
+    accounts = await get_desk(request).ledger.read(removed_texts.list_accounts, PAGE_SIZE)
+    return render_page(
         request,
         "authors.html.j2",
         rows=rows,
         accounts=accounts,
         first=first,
         page_number=page_number,
-        last=_last_page(rows, "authors"),
+        last=_count_pages(rows, "authors"),
     )
 
 
-def _details(db: sqlite3.Connection, author_id: str, other: str | None, first: int) -> AuthorDetails | None:
+def _read_details(db: sqlite3.Connection, author_id: str, other: str | None, first: int) -> AuthorDetails | None:
     about = authors.read_author(db, author_id)
     marked_author = next(iter(marks.list_authors(db, MarkFilter(author=author_id))), None)
     accounts = removed_texts.read_accounts(db, author_id)
@@ -127,13 +127,13 @@ async def show_again(request: web.Request) -> web.StreamResponse:
 async def _write(
     request: web.Request, work: Callable[[sqlite3.Connection, str, NewVerdict], None]
 ) -> web.StreamResponse:
-    author_id, given = author_of(request), given_in(request, Verdict.REOPENED)
+    author_id, given = read_author_id(request), read_verdict(request, Verdict.REOPENED)
     if isinstance(given, web.Response):
         return given
-    await desk_of(request).ledger.write(work, author_id, given)
-    desk_of(request).wake_posting.set()
+    await get_desk(request).ledger.write(work, author_id, given)
+    get_desk(request).wake_posting.set()
     raise web.HTTPSeeOther(author_url(author_id))
 
 
-def _last_page(rows: list[sqlite3.Row], total: str) -> int:
+def _count_pages(rows: list[sqlite3.Row], total: str) -> int:
     return -(-rows[0][total] // PAGE_SIZE) if rows else 1

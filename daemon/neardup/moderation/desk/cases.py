@@ -34,22 +34,22 @@ from neardup.ledger.flags import Selection
 from neardup.ledger.marks import read_marks
 from neardup.ledger.serials import SerialMatch
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.addresses import story_of
-from neardup.moderation.desk.deciding import Decision, read_decision, state_of
+from neardup.moderation.desk.addresses import read_story_id
+from neardup.moderation.desk.deciding import Decision, describe_state, read_decision
 from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.desk.pages import page, require_moderator
-from neardup.moderation.desk.parts import desk_of
+from neardup.moderation.desk.pages import render_page, require_moderator
+from neardup.moderation.desk.parts import get_desk
 from neardup.moderation.desk.queues import (
     CaseQueue,
     QueuePosition,
-    at_word,
-    case_position_of,
-    case_query_of,
-    case_queue_of,
-    day,
+    add_word,
+    find_case_position,
+    format_case_query,
+    format_day,
     number_in,
+    parse_case_queue,
 )
-from neardup.moderation.desk.story import StoryDetails, report_values, story_details
+from neardup.moderation.desk.story import StoryDetails, read_story_details, report_values
 from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import STATUS_NAMES, describe_case, describe_cluster_order
@@ -104,19 +104,19 @@ class CasesPage:
 
 async def show_cases(request: web.Request) -> web.Response:
     """GET /: the query is that of a queue of cases, with page= and done=."""
-    moderator, desk = require_moderator(request), desk_of(request)
-    queue = case_queue_of(request.query, desk.config, moderator)
+    moderator, desk = require_moderator(request), get_desk(request)
+    queue = parse_case_queue(request.query, desk.config, moderator)
     page_number = max(number_in(request.query, "page") or 1, 1)
     first = (page_number - 1) * PAGE_SIZE
     await desk.ledger.refresh_cases()
-    cases_page = await desk.ledger.read(_cases_page, queue, moderator, first, number_in(request.query, "done"))
-    return page(
+    cases_page = await desk.ledger.read(_read_cases_page, queue, moderator, first, number_in(request.query, "done"))
+    return render_page(
         request,
         "cases.html.j2",
         cases_page=cases_page,
         queue=queue,
         first=first,
-        is_filtered=queue.only(inbox=None).selection != case_queue_of({}, desk.config, moderator).selection,
+        is_filtered=queue.only(inbox=None).selection != parse_case_queue({}, desk.config, moderator).selection,
         own_languages=moderator.languages,
         page_number=page_number,
         last=max(-(-cases_page.counts.total // PAGE_SIZE), 1),
@@ -128,12 +128,12 @@ async def show_cases(request: web.Request) -> web.Response:
         authors=AUTHORS,
         complained=COMPLAINED,
         least_similarities=LEAST_SIMILARITIES,
-        case_query_of=case_query_of,
-        day=day,
+        case_query_of=format_case_query,
+        day=format_day,
     )
 
 
-def _cases_page(
+def _read_cases_page(
     db: sqlite3.Connection, queue: CaseQueue, moderator: Moderator, first: int, done: int | None
 ) -> CasesPage:
     rows = [dict(row) for row in case_queue.select(db, queue.selection, queue.order, limit=PAGE_SIZE, offset=first)]
@@ -150,7 +150,7 @@ def _cases_page(
         row["lease"] = held.get(row["case_id"])
         row["is_held"] = row["lease"] is not None and row["lease"].moderator != moderator.name
         row["is_offered"] = row["open_flags"] and not row["is_held"] and moderator.may_decide(row["language"])
-        row["state"] = state_of(row)
+        row["state"] = describe_state(row)
         row["is_returned"] = row["lead"] in returned
         row["headline"] = describe_case(row)
         row["asking"] = json.loads(row["unsure"])
@@ -207,48 +207,48 @@ async def show_case(request: web.Request) -> web.Response:
 
     The query is that of its queue, with at=, page= of its pairs, and without= as for the page of a story.
     """
-    moderator, desk = require_moderator(request), desk_of(request)
-    queue, at = case_queue_of(request.query, desk.config, moderator), number_in(request.query, "at")
+    moderator, desk = require_moderator(request), get_desk(request)
+    queue, at = parse_case_queue(request.query, desk.config, moderator), number_in(request.query, "at")
     done, pairs_page = number_in(request.query, "done"), max(number_in(request.query, "page") or 1, 1)
     first_pair = (pairs_page - 1) * SHOWN_PAIRS
     await desk.ledger.refresh_cases()
-    case_id = await desk.ledger.read(cases.find_case, story_of(request))
+    case_id = await desk.ledger.read(cases.find_case, read_story_id(request))
     if case_id is None:
         raise web.HTTPNotFound(reason=translate_later("This story is in no case"))
-    details = await desk.ledger.read(_details, case_id, queue, at, done, first_pair=first_pair)
+    details = await desk.ledger.read(_read_details, case_id, queue, at, done, first_pair=first_pair)
     if details is None:
         raise web.HTTPNotFound(reason=translate_later("This story is in no case"))
     may_decide = moderator.may_decide(details.row["language"])
     lease = details.lease
     if details.row["open_flags"] and may_decide:
         lease = await desk.ledger.write(cases.take_lease, case_id, moderator.name)
-    query = case_query_of(queue, at=at)
-    return page(
+    query = format_case_query(queue, at=at)
+    return render_page(
         request,
         "case.html.j2",
-        **await report_values(request, details.lead, describe_case(dict(details.row)), partial(at_word, query)),
+        **await report_values(request, details.lead, describe_case(dict(details.row)), partial(add_word, query)),
         case=details,
         may_decide=may_decide,
         holder=None if lease is None or lease.moderator == moderator.name else lease,
         queue=queue,
         query=query,
-        list_query=case_query_of(queue, page=at // PAGE_SIZE + 1 if at and at >= PAGE_SIZE else None),
+        list_query=format_case_query(queue, page=at // PAGE_SIZE + 1 if at and at >= PAGE_SIZE else None),
         pairs_page=pairs_page,
         last_pairs_page=max(-(-details.row["flags"] // SHOWN_PAIRS), 1),
         at=at,
-        case_query_of=case_query_of,
+        case_query_of=format_case_query,
     )
 
 
-def _details(
+def _read_details(
     db: sqlite3.Connection, case_id: int, queue: CaseQueue, at: int | None, done: int | None, *, first_pair: int
 ) -> CaseDetails | None:
     row = case_queue.read_case(db, case_id)
-    if row is None or (lead := story_details(db, row["lead"])) is None:
+    if row is None or (lead := read_story_details(db, row["lead"])) is None:
         return None
-    found = deciding.flags_of_case(db, case_id)
+    found = deciding.list_flags_of_case(db, case_id)
     closed = [complaint for complaint in lead.complaints if not complaint.is_open]
-    position = None if at is None else case_position_of(db, queue, case_id, at)
+    position = None if at is None else find_case_position(db, queue, case_id, at)
     neighbours = [n for n in (position.before, position.after) if n is not None] if position else []
     matches = serials.list_matches_of_case(db, case_id)
     chapters = {story for match in matches for story in (match.source["id"], match.copy["id"])}
@@ -261,17 +261,17 @@ def _details(
         verdicts.identify_state(db, found.open),
         verdicts.identify_state(db, found.decided),
         verdicts.list_of_case(db, case_id),
-        _cluster(db, case_id),
+        _read_cluster(db, case_id),
         position,
         0 if at is None else case_queue.count(db, queue.selection),
         None if done is None else read_decision(db, done),
-        second_reviews.of_case(db, case_id),
+        second_reviews.read_of_case(db, case_id),
         matches,
         names.read_shown_ids(db, {case_id, *neighbours, *chapters}),
     )
 
 
-def _cluster(db: sqlite3.Connection, case_id: int) -> ClusterDetails | None:
+def _read_cluster(db: sqlite3.Connection, case_id: int) -> ClusterDetails | None:
     found = clusters.find_of_case(db, case_id)
     if found is None or len(found[0].stories) < DRAWN_FROM:
         return None

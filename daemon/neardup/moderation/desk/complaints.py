@@ -10,10 +10,16 @@ from aiohttp import web
 
 from neardup.ledger import complaints, now_ms
 from neardup.ledger.complaints import ANSWERS, BY_HAND, NOTICES, Closed, Complaint, Step
-from neardup.moderation.desk.addresses import story_of
+from neardup.moderation.desk.addresses import read_story_id
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, Right, clean_name, clean_note
-from neardup.moderation.desk.pages import moderator_of, page, require_moderator, send_again_page, unknown_moderator_page
-from neardup.moderation.desk.parts import FORM, Desk, desk_of
+from neardup.moderation.desk.pages import (
+    find_moderator,
+    render_page,
+    require_moderator,
+    send_again_page,
+    unknown_moderator_page,
+)
+from neardup.moderation.desk.parts import FORM, Desk, get_desk
 from neardup.moderation.desk.queues import number_in
 from neardup.moderation.interface import gettext, number, translate_later
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, make_evidence, receive
@@ -40,10 +46,10 @@ async def list_all(request: web.Request) -> web.Response:
     require_moderator(request)
     closed, page_number = "closed" in request.query, max(number_in(request.query, "page") or 1, 1)
     first = (page_number - 1) * PAGE_SIZE
-    read = desk_of(request).ledger.read
+    read = get_desk(request).ledger.read
     listed = await read(complaints.list_complaints, closed=closed, limit=PAGE_SIZE, offset=first)
     totals = [await read(complaints.count, closed=which) for which in (False, True)]
-    return page(
+    return render_page(
         request,
         "complaints.html.j2",
         complaints=listed,
@@ -57,10 +63,12 @@ async def list_all(request: web.Request) -> web.Response:
 
 async def show(request: web.Request) -> web.Response:
     """GET /complaint/NUMBER."""
-    moderator, complaint = require_moderator(request), await _complaint(request)
+    moderator, complaint = require_moderator(request), await _read_complaint(request)
     may_decide = _may_decide(moderator, complaint)
-    text = await desk_of(request).ledger.read(complaints.read_original_text, complaint.number)
-    return page(request, "complaint.html.j2", complaint=complaint, text=text, now=now_ms(), may_decide=may_decide)
+    text = await get_desk(request).ledger.read(complaints.read_original_text, complaint.number)
+    return render_page(
+        request, "complaint.html.j2", complaint=complaint, text=text, now=now_ms(), may_decide=may_decide
+    )
 
 
 def _may_decide(moderator: Moderator, complaint: Complaint) -> bool:
@@ -69,9 +77,9 @@ def _may_decide(moderator: Moderator, complaint: Complaint) -> bool:
     return moderator.may_decide(Language(complaint.language))
 
 
-async def _complaint(request: web.Request) -> Complaint:
+async def _read_complaint(request: web.Request) -> Complaint:
     """The complaint in the path.  Raises HTTPNotFound."""
-    found = await desk_of(request).ledger.read(complaints.read_complaint, number_in(request.match_info, "number") or 0)
+    found = await get_desk(request).ledger.read(complaints.read_complaint, number_in(request.match_info, "number") or 0)
     if found is None:
         raise web.HTTPNotFound(reason=translate_later("There is no complaint with this number"))
     return found
@@ -79,7 +87,7 @@ async def _complaint(request: web.Request) -> Complaint:
 
 async def record(request: web.Request) -> web.StreamResponse:
     """POST /story/ID/complaint: fields complainant, contact, note, copied (an id or none), copied_text."""
-    desk, form, moderator = desk_of(request), request[FORM], moderator_of(request)
+    desk, form, moderator = get_desk(request), request[FORM], find_moderator(request)
     if moderator is None:
         return unknown_moderator_page(request)
     moderator.require([])
@@ -89,7 +97,7 @@ async def record(request: web.Request) -> web.StreamResponse:
     except ValueError as error:
         return send_again_page(request, 400, REFUSED, str(error), LABELS)
     given = GivenComplaint(
-        story_of(request),
+        read_story_id(request),
         clean_name(form.get("complainant", "")),
         clean_note(form.get("contact", "")),
         clean_note(form.get("note", "")),
@@ -106,7 +114,12 @@ async def record(request: web.Request) -> web.StreamResponse:
 
 async def act(request: web.Request) -> web.StreamResponse:
     """POST /complaint/NUMBER: fields `action` and `note`."""
-    desk, form, moderator, complaint = desk_of(request), request[FORM], moderator_of(request), await _complaint(request)
+    desk, form, moderator, complaint = (
+        get_desk(request),
+        request[FORM],
+        find_moderator(request),
+        await _read_complaint(request),
+    )
     action, note = form.get("action", ""), clean_note(form.get("note", ""))
     if action not in ACTIONS:
         raise web.HTTPBadRequest(reason=translate_later("Unknown action"))
@@ -143,7 +156,7 @@ def _announce(desk: Desk, complaint: int, step: str) -> None:
     desk.wake_posting.set()
 
 
-def _notice(step: Step) -> Callable[[sqlite3.Connection, int, str, str], None]:
+def _make_notice_logger(step: Step) -> Callable[[sqlite3.Connection, int, str, str], None]:
     return lambda db, complaint, by, note: complaints.log_notice(db, complaint, step, by, note)
 
 
@@ -161,7 +174,7 @@ def _forget(db: sqlite3.Connection, complaint: int, by: str, _: str) -> None:
 
 ACTIONS: dict[str, Callable[[sqlite3.Connection, int, str, str], None] | None] = {
     EVIDENCE: None,
-    **{str(step): _notice(step) for step in NOTICES},
+    **{str(step): _make_notice_logger(step) for step in NOTICES},
     **{side: _answer(side) for side in ANSWERS},
     **{outcome: _close(outcome) for outcome in BY_HAND},
     REOPEN: complaints.reopen,

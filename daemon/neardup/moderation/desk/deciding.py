@@ -102,10 +102,13 @@ def decide_case(db: sqlite3.Connection, case_id: int, excepted: Collection[int],
 
 
 def decide_cases(db: sqlite3.Connection, states: Mapping[int, str], given: NewVerdict) -> int:
-    """Decide the open flags of several cases, each as its `state_of` was shown; returns the number of the decision."""
+    """Decide the open flags of several cases; returns the number of the decision.
+
+    Each case comes with its `describe_state` as it was shown.
+    """
     for case_id, state in states.items():
         row = case_queue.read_case(db, case_id)
-        if row is None or state_of(row) != state:
+        if row is None or describe_state(row) != state:
             [shown] = names.read_shown_ids(db, [case_id]).values()
             raise Conflict(f"the case of story {shown} has changed meanwhile: look at it again")
     chosen = [flag_id for case_id in states for flag_id in list_open_flags(db, case_id)]
@@ -117,7 +120,7 @@ def decide_cases(db: sqlite3.Connection, states: Mapping[int, str], given: NewVe
 
 def reopen_case(db: sqlite3.Connection, case_id: int, given: NewVerdict) -> int:
     """Take back the verdicts on a case, for the reason in the note; returns the number of the decision."""
-    return _decide(db, flags_of_case(db, case_id).decided, given)
+    return _decide(db, list_flags_of_case(db, case_id).decided, given)
 
 
 def undo(db: sqlite3.Connection, decision: int, moderator: Moderator, seen: str) -> None:
@@ -140,7 +143,7 @@ def show_author(db: sqlite3.Connection, author_id: str, given: NewVerdict) -> No
 
 def list_open_flags(db: sqlite3.Connection, case_id: int) -> list[int]:
     """The ids of the open flags of a case: what a verdict on all of it decides."""
-    return flags_of_case(db, case_id).open
+    return list_flags_of_case(db, case_id).open
 
 
 class CaseFlags(NamedTuple):
@@ -151,7 +154,7 @@ class CaseFlags(NamedTuple):
     permitted: list[int]
 
 
-def flags_of_case(db: sqlite3.Connection, case_id: int) -> CaseFlags:
+def list_flags_of_case(db: sqlite3.Connection, case_id: int) -> CaseFlags:
     """The flags that count in a case, the most severe of each list first."""
     found = CaseFlags([], [], [])
     for flag_id, status in cases.read_statuses(db, case_id).items():
@@ -159,7 +162,7 @@ def flags_of_case(db: sqlite3.Connection, case_id: int) -> CaseFlags:
     return found
 
 
-def state_of(row: sqlite3.Row | Mapping[str, Any]) -> str:
+def describe_state(row: sqlite3.Row | Mapping[str, Any]) -> str:
     """What changes when others decide a case, or when flags join it: a row of `case_queue.select`, in brief."""
     return f"{row['open_flags']} {row['flags']} {row['statuses']} {row['unsure']} {row['flagged_at']}"
 

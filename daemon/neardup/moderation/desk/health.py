@@ -15,7 +15,7 @@ from neardup.http.problems import Refused
 from neardup.http.requests import find_client_address, find_holder, refuse_other_machines
 from neardup.http.server import answer_health, answer_metrics
 from neardup.ledger import cases, complaints, moderation_statistics, now_ms
-from neardup.moderation.desk.parts import Desk, desk_of
+from neardup.moderation.desk.parts import Desk, get_desk
 from neardup.telemetry.metrics import (
     NEXT_DEADLINE,
     OLDEST_COMPLAINT,
@@ -71,7 +71,7 @@ async def healthz(request: web.Request) -> web.Response:
     """GET /healthz."""
     _refuse_strangers(request)
     try:
-        await desk_of(request).ledger.read(cases.is_due)
+        await get_desk(request).ledger.read(cases.is_due)
     except NeardupError as error:
         return answer_health({"healthy": False, "doing": str(error)})
     return answer_health({"healthy": True, "doing": "serving"})
@@ -80,21 +80,21 @@ async def healthz(request: web.Request) -> web.Response:
 async def metrics(request: web.Request) -> web.Response:
     """GET /metrics."""
     _refuse_strangers(request)
-    if desk_of(request).needs_login:
+    if get_desk(request).needs_login:
         _require_token(request)
-    await request.app[CASE_GAUGES].refresh(desk_of(request))
+    await request.app[CASE_GAUGES].refresh(get_desk(request))
     return answer_metrics()
 
 
 def _refuse_strangers(request: web.Request) -> None:
     """Without a login, answer this machine only, as the pages do.  Raises Refused."""
-    if not desk_of(request).needs_login:
+    if not get_desk(request).needs_login:
         refuse_other_machines(request)
 
 
 def _require_token(request: web.Request) -> None:
     """Refuse a request without a token that the desk knows, and one that comes too soon after wrong ones."""
-    desk = desk_of(request)
+    desk = get_desk(request)
     client = find_client_address(request, desk.config.review.proxies)
     wait = desk.login_limit.wait_seconds(client)
     try:

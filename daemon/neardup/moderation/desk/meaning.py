@@ -12,20 +12,20 @@ from neardup.core.text.chunks import cut_chunks
 from neardup.core.verify.tiers import list_kinds_of_meaning
 from neardup.errors import Conflict
 from neardup.ledger import meaning_flags, verdicts
-from neardup.moderation.desk.addresses import Pair, ShownPair, page_of_form, pair_of, pair_url
+from neardup.moderation.desk.addresses import Pair, ShownPair, find_page_of_form, pair_url, read_pair
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.desk.pages import page, require_moderator
-from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, desk_of, load_text
+from neardup.moderation.desk.pages import render_page, require_moderator
+from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, get_desk, load_text
 from neardup.moderation.desk.queues import (
     MEANING_STATUSES,
     MeaningQueue,
-    meaning_query_of,
-    meaning_queue_of,
+    format_meaning_query,
+    make_shown_pair,
     number_in,
-    shown_pair,
+    parse_meaning_queue,
 )
-from neardup.moderation.desk.verdict_forms import conflict_page, given_in, query_in
+from neardup.moderation.desk.verdict_forms import read_query, read_verdict, render_conflict
 from neardup.moderation.interface import translate_later
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
@@ -59,8 +59,8 @@ class MeaningPair:
 async def show_queue(request: web.Request) -> web.Response:
     """GET /meaning: the widest margin first."""
     require_moderator(request)
-    desk, page_number = desk_of(request), number_in(request.query, "page") or 1
-    queue, first = meaning_queue_of(request.query, desk.config), max(page_number - 1, 0) * PAGE_SIZE
+    desk, page_number = get_desk(request), number_in(request.query, "page") or 1
+    queue, first = parse_meaning_queue(request.query, desk.config), max(page_number - 1, 0) * PAGE_SIZE
 
     def read(db: sqlite3.Connection) -> tuple[list[sqlite3.Row], int, int]:
         found = meaning_flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first)
@@ -70,7 +70,7 @@ async def show_queue(request: web.Request) -> web.Response:
 
     await desk.ledger.refresh_cases()
     rows, total, hidden = await desk.ledger.read(read)
-    return page(
+    return render_page(
         request,
         "meaning_queue.html.j2",
         rows=rows,
@@ -87,14 +87,14 @@ async def show_queue(request: web.Request) -> web.Response:
 
 async def show(request: web.Request) -> web.Response:
     """GET /meaning/A/B: the story published earlier is shown first, if that is known."""
-    moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
-    queue = meaning_queue_of(request.query, desk.config)
+    moderator, desk, pair = require_moderator(request), get_desk(request), read_pair(request)
+    queue = parse_meaning_queue(request.query, desk.config)
     await desk.ledger.refresh_cases()
-    found = await desk.ledger.read(_meaning_pair, pair, queue)
+    found = await desk.ledger.read(_read_meaning_pair, pair, queue)
     if found is None:
         raise web.HTTPNotFound(reason=translate_later("These two stories are not flagged as a pair"))
     languages = found.row["language"], found.row["matched_language"]
-    return page(
+    return render_page(
         request,
         "meaning_pair.html.j2",
         found=found,
@@ -106,7 +106,7 @@ async def show(request: web.Request) -> web.Response:
     )
 
 
-def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> MeaningPair | None:
+def _read_meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> MeaningPair | None:
     row = meaning_flags.read_pair(db, *pair)
     if row is None:
         return None
@@ -121,7 +121,7 @@ def _meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) -> Me
         describe_stories(db, list(pair)),
         verdicts.list_of_pair(db, *pair),
         meaning_flags.identify_state(db, *pair),
-        None if after is None else shown_pair(dict(after)),
+        None if after is None else make_shown_pair(dict(after)),
     )
 
 
@@ -133,30 +133,30 @@ async def _align_chunks(desk: Desk, found: MeaningPair) -> list[AlignedChunks]:
     aligned = list[AlignedChunks]()
     for place_a, place_b, cosine in json.loads(row["chunks"]):
         place, story_place = (place_b, place_a) if is_swapped else (place_a, place_b)
-        aligned.append(AlignedChunks(cosine, _chunk_at(matched, place), _chunk_at(story, story_place)))
+        aligned.append(AlignedChunks(cosine, _get_chunk(matched, place), _get_chunk(story, story_place)))
     return aligned
 
 
-def _chunk_at(texts: list[str], place: int) -> str | None:
+def _get_chunk(texts: list[str], place: int) -> str | None:
     return texts[place] if place < len(texts) else None
 
 
 async def decide(request: web.Request) -> web.StreamResponse:
     """POST /meaning/A/B/verdict: fields `verdict`, `note`, `seen` and `query`; leads to the next pair of the queue."""
-    desk, pair = desk_of(request), pair_of(request)
-    given = given_in(request)
+    desk, pair = get_desk(request), read_pair(request)
+    given = read_verdict(request)
     if isinstance(given, web.Response):
         return given
-    queue = meaning_queue_of(query_in(request), desk.config)
-    found = await desk.ledger.read(_meaning_pair, pair, queue)
+    queue = parse_meaning_queue(read_query(request), desk.config)
+    found = await desk.ledger.read(_read_meaning_pair, pair, queue)
     try:
         done = await desk.ledger.write(decide_pair, pair, given)
     except Conflict as error:
-        return conflict_page(request, error, page_of_form(request))
+        return render_conflict(request, error, find_page_of_form(request))
     announce_verdict(desk, done, given.verdict)
     after = found and found.after
     path = pair_url(*after, "meaning") if after else "/meaning"
-    raise web.HTTPSeeOther(f"{path}{meaning_query_of(queue)}")
+    raise web.HTTPSeeOther(f"{path}{format_meaning_query(queue)}")
 
 
 def decide_pair(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:
@@ -168,17 +168,17 @@ def decide_pair(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:
 
 async def undo(request: web.Request) -> web.StreamResponse:
     """POST /meaning/A/B/undo: undo the latest verdict; fields `seen` and `query`; leads back to the pair."""
-    desk, pair = desk_of(request), pair_of(request)
-    given = given_in(request, Verdict.REOPENED)
+    desk, pair = get_desk(request), read_pair(request)
+    given = read_verdict(request, Verdict.REOPENED)
     if isinstance(given, web.Response):
         return given
     try:
         undone = await desk.ledger.write(undo_latest, pair, given)
     except Conflict as error:
-        return conflict_page(request, error, page_of_form(request))
+        return render_conflict(request, error, find_page_of_form(request))
     announce_undo(desk, undone)
-    queue = meaning_queue_of(query_in(request), desk.config)
-    raise web.HTTPSeeOther(f"{page_of_form(request)}{meaning_query_of(queue)}")
+    queue = parse_meaning_queue(read_query(request), desk.config)
+    raise web.HTTPSeeOther(f"{find_page_of_form(request)}{format_meaning_query(queue)}")
 
 
 def undo_latest(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:

@@ -27,15 +27,15 @@ KEY = "review.moderators"
 
 def clean_name(text: str) -> str:
     """A name on one line; "" if the input has no visible character."""
-    return " ".join(_visible(text, JOINERS).split())[:MAX_NAME_LENGTH].strip()
+    return " ".join(_drop_invisible(text, JOINERS).split())[:MAX_NAME_LENGTH].strip()
 
 
 def clean_note(text: str) -> str:
     """A note without invisible characters and with \\n as line ends.  It may exceed MAX_NOTE_LENGTH."""
-    return _visible(re.sub(r"\r\n?", "\n", text), JOINERS + "\n\t").strip()
+    return _drop_invisible(re.sub(r"\r\n?", "\n", text), JOINERS + "\n\t").strip()
 
 
-def _visible(text: str, kept: str) -> str:
+def _drop_invisible(text: str, kept: str) -> str:
     """NFC without control, format and surrogate characters other than those in `kept`."""
     normalized = unicodedata.normalize("NFC", text)
     return "".join(
@@ -45,7 +45,7 @@ def _visible(text: str, kept: str) -> str:
     )
 
 
-def local_path(address: str) -> str:
+def choose_local_path(address: str) -> str:
     """The address if it is a path of this desk, else "/"."""
     return address if LOCAL_PATH.fullmatch(address) else "/"
 
@@ -85,10 +85,10 @@ class Moderator:
 
 def open_moderators(path: Path, languages: Languages) -> TokenFile[Moderator]:
     """The moderators of a file.  Raises Misuse if it cannot be read, or is wrong."""
-    return TokenFile(path, lambda path: [_moderator(entry, languages) for entry in read_entries(path, KEY)])
+    return TokenFile(path, lambda path: [_make_moderator(entry, languages) for entry in read_entries(path, KEY)])
 
 
-def access_of(config: Config, listen: str) -> tuple[str, Callable[[], Sequence[Moderator]]]:
+def read_access(config: Config, listen: str) -> tuple[str, Callable[[], Sequence[Moderator]]]:
     """The token of a desk on HOST:PORT, "" without one, and who may log in.
 
     Raises Misuse if other machines can reach the address and no token is set, or the file of the moderators is wrong.
@@ -102,14 +102,14 @@ def access_of(config: Config, listen: str) -> tuple[str, Callable[[], Sequence[M
     return token, lambda: [Moderator("", digest_of(token))] if token else []
 
 
-def _moderator(entry: Entry, languages: Languages) -> Moderator:
+def _make_moderator(entry: Entry, languages: Languages) -> Moderator:
     if not entry.name or clean_name(entry.name) != entry.name:
         raise Misuse(f"{KEY}: {entry.name!r} is not a name: it has up to 60 characters, all visible")
-    spoken = languages_of(entry.table.get("languages", []), languages)
-    return Moderator(entry.name, entry.digest, rights_of(entry.table["rights"]), spoken)
+    spoken = parse_languages(entry.table.get("languages", []), languages)
+    return Moderator(entry.name, entry.digest, parse_rights(entry.table["rights"]), spoken)
 
 
-def rights_of(names: Iterable[str]) -> frozenset[Right]:
+def parse_rights(names: Iterable[str]) -> frozenset[Right]:
     """The rights with these names.  Raises Misuse."""
     try:
         rights = frozenset(map(Right, names))
@@ -120,7 +120,7 @@ def rights_of(names: Iterable[str]) -> frozenset[Right]:
     return rights
 
 
-def languages_of(names: Iterable[str], languages: Languages) -> tuple[Language, ...]:
+def parse_languages(names: Iterable[str], languages: Languages) -> tuple[Language, ...]:
     """The languages with these names or codes.  Raises Misuse."""
     try:
         return tuple(languages.find(name) for name in names)

@@ -22,9 +22,9 @@ from neardup.http.problems import Handler
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.addresses import author_url, case_url, pair_url, story_url
 from neardup.moderation.desk.deciding import OFFERED
-from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, clean_name, local_path
-from neardup.moderation.desk.parts import FORM, SESSION, desk_of
-from neardup.moderation.desk.queues import meaning_query_of
+from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, choose_local_path, clean_name
+from neardup.moderation.desk.parts import FORM, SESSION, get_desk
+from neardup.moderation.desk.queues import format_meaning_query
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, set_cookie
 from neardup.moderation.interface import CURRENT, ENGLISH, Interface, gettext, translate_later
 from neardup.moderation.templating import hash_for_csp, make_environment, make_font_rules, read_static
@@ -37,33 +37,33 @@ PROGRAM_PATHS = {"/healthz", "/metrics"}
 JOINING_CHARACTERS = "\u200d\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0d4d"
 
 
-def login_of(request: web.Request) -> Moderator | None:
+def find_login(request: web.Request) -> Moderator | None:
     """Who has logged in from this browser; None too where the desk needs no login."""
-    desk = desk_of(request)
+    desk = get_desk(request)
     session = request.get(SESSION)
     if session is None or not desk.needs_login:
         return None
     return sessions.find_login(desk.keys, session, request.cookies.get(LOGIN_COOKIE, ""), desk.moderators())
 
 
-def moderator_of(request: web.Request) -> Moderator | None:
+def find_moderator(request: web.Request) -> Moderator | None:
     """The moderator who sends a request; None if the desk does not know."""
-    if desk_of(request).has_moderators:
-        return login_of(request)
+    if get_desk(request).has_moderators:
+        return find_login(request)
     name = clean_name(unquote(request.cookies.get(NAME_COOKIE, "")))
     return Moderator(name) if name else None
 
 
 def require_moderator(request: web.Request) -> Moderator:
     """The moderator.  Raises HTTPSeeOther, to the page that asks for the name, if it is not known."""
-    moderator = moderator_of(request)
+    moderator = find_moderator(request)
     if moderator is None:
         raise web.HTTPSeeOther(f"/name?back={quote(request.path_qs if request.method == 'GET' else '/')}")
     return moderator
 
 
 @cache
-def interfaces() -> Mapping[str, Interface]:
+def list_interfaces() -> Mapping[str, Interface]:
     """The languages by their codes, English first; English alone without the extra `translations`."""
     try:
         from neardup.moderation.catalogue import list_translations  # noqa: PLC0415 - its library is optional
@@ -83,12 +83,12 @@ async def choose_interface(request: web.Request, handler: Handler) -> web.Stream
     if is_for_programs(request):
         CURRENT.set(ENGLISH)
         return await handler(request)
-    chosen = interfaces().get(request.cookies.get(LANGUAGE_COOKIE, ""))
-    CURRENT.set(chosen or preferred_interface(request.headers.get("Accept-Language", "")))
+    chosen = list_interfaces().get(request.cookies.get(LANGUAGE_COOKIE, ""))
+    CURRENT.set(chosen or choose_preferred_interface(request.headers.get("Accept-Language", "")))
     return await handler(request)
 
 
-def preferred_interface(accepted: str) -> Interface:
+def choose_preferred_interface(accepted: str) -> Interface:
     """The language that an Accept-Language header (RFC 9110) prefers among those of the interface, else English."""
     weighted = []
     for n, entry in enumerate(accepted.split(",")):
@@ -98,32 +98,32 @@ def preferred_interface(accepted: str) -> Interface:
         except ValueError:
             continue
     languages = (tag.partition("-")[0] for weight, _, tag in sorted(weighted) if weight)
-    return next((interfaces()[code] for code in languages if code in interfaces()), ENGLISH)
+    return next((list_interfaces()[code] for code in languages if code in list_interfaces()), ENGLISH)
 
 
 async def save_language(request: web.Request) -> web.StreamResponse:
     """GET /language/CODE?back=ADDRESS: keep the language in a cookie."""
     code = request.match_info["code"]
-    if code not in interfaces():
+    if code not in list_interfaces():
         raise web.HTTPNotFound
-    response = web.Response(status=303, headers={"Location": local_path(request.query.get("back", "/"))})
+    response = web.Response(status=303, headers={"Location": choose_local_path(request.query.get("back", "/"))})
     set_cookie(request, response, LANGUAGE_COOKIE, code, LANGUAGE_SECONDS)
     return response
 
 
 @cache
-def _templates(languages: Languages) -> Environment:
+def _open_templates(languages: Languages) -> Environment:
     loaders = [PackageLoader("neardup.moderation.desk"), PackageLoader("neardup.moderation")]
     made = make_environment(languages).overlay(loader=ChoiceLoader(loaders))
     made.filters = made.filters | {"short": short}
     made.globals = made.globals | {
         "offered": OFFERED,
-        "query_of": meaning_query_of,
+        "query_of": format_meaning_query,
         "author_url": author_url,
         "case_url": case_url,
         "pair_url": pair_url,
         "story_url": story_url,
-        "interfaces": interfaces,
+        "interfaces": list_interfaces,
         "static_url": partial(static_url, languages),
     }
     return made
@@ -148,19 +148,19 @@ def static_url(languages: Languages, name: str) -> str:
     return f"/static/{name}?{quote(hash_for_csp(content)[:12], safe='')}"
 
 
-def page(request: web.Request, template: str, status: int = 200, **values: Any) -> web.Response:
+def render_page(request: web.Request, template: str, status: int = 200, **values: Any) -> web.Response:
     """The response with a rendered template, and with what its forms and its header need."""
-    session, moderator = request.get(SESSION), moderator_of(request)
+    session, moderator = request.get(SESSION), find_moderator(request)
     text = (
-        _templates(desk_of(request).config.registry)
+        _open_templates(get_desk(request).config.registry)
         .get_template(template)
         .render(
-            token=sessions.make_form_token(desk_of(request).keys, session) if session else "",
+            token=sessions.make_form_token(get_desk(request).keys, session) if session else "",
             moderator=moderator.name if moderator else "",
-            has_moderators=desk_of(request).has_moderators,
-            can_log_out=login_of(request) is not None,
-            has_second_reviews=desk_of(request).config.review.second_reviews > 0,
-            saved_notes=_saved_notes(desk_of(request).config.review),
+            has_moderators=get_desk(request).has_moderators,
+            can_log_out=find_login(request) is not None,
+            has_second_reviews=get_desk(request).config.review.second_reviews > 0,
+            saved_notes=_list_saved_notes(get_desk(request).config.review),
             address_here=request.path_qs if request.method == "GET" else "/",
             **values,
         )
@@ -168,28 +168,30 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
     return web.Response(text=text, content_type="text/html", status=status)
 
 
-def _saved_notes(section: Review) -> Sequence[str]:
+def _list_saved_notes(section: Review) -> Sequence[str]:
     """The saved notes in the language of the interface, or else in English."""
     return section.notes.get(CURRENT.get().code, section.notes.get(ENGLISH.code, ()))
 
 
-def error_page(request: web.Request, status: int, message: str) -> web.Response:
+def render_error_page(request: web.Request, status: int, message: str) -> web.Response:
     """A page with an error message."""
-    return page(request, "error.html.j2", status, title=gettext(HTTPStatus(status).phrase), message=gettext(message))
+    return render_page(
+        request, "error.html.j2", status, title=gettext(HTTPStatus(status).phrase), message=gettext(message)
+    )
 
 
 def send_again_page(
     request: web.Request, status: int, title: str, message: str, labels: Mapping[str, str] = MappingProxyType({})
 ) -> web.Response:
-    """A page that says why a form was rejected and keeps its input; `error_page` if there was no form.
+    """A page that says why a form was rejected and keeps its input; `render_error_page` if there was no form.
 
     The fields that have one of `labels`, and the note, can be changed there.
     """
     form = request.get(FORM)
     if form is None:
-        return error_page(request, status, message)
+        return render_error_page(request, status, message)
     fields = {name: value for name, value in form.items() if name not in ("token", "note", "secret")}
-    return page(
+    return render_page(
         request,
         "send_again.html.j2",
         status,

@@ -11,14 +11,14 @@ from aiohttp import web
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.ledger import authors, flags, passages, similarities, verdicts
 from neardup.ledger.authors import History
-from neardup.moderation.desk.addresses import Pair, pair_of
+from neardup.moderation.desk.addresses import Pair, read_pair
 from neardup.moderation.desk.deciding import Decision, read_decision
-from neardup.moderation.desk.pages import page, require_moderator
-from neardup.moderation.desk.parts import Desk, desk_of, load_text
-from neardup.moderation.desk.permissions import prefilled_query
-from neardup.moderation.desk.queues import PlaceInCase, case_query_of, case_queue_of, number_in, place_in_case
+from neardup.moderation.desk.pages import render_page, require_moderator
+from neardup.moderation.desk.parts import Desk, get_desk, load_text
+from neardup.moderation.desk.permissions import make_prefilled_query
+from neardup.moderation.desk.queues import PlaceInCase, format_case_query, number_in, parse_case_queue, place_in_case
 from neardup.moderation.evidence.graph import Graph
-from neardup.moderation.evidence.page import cluster_graph, find_passage, make_template_values
+from neardup.moderation.evidence.page import draw_cluster, find_passage, make_template_values
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_history
 from neardup.query.compare import describe_stories
@@ -52,40 +52,40 @@ async def show(request: web.Request) -> web.Response:
     The rest of the query is that of the case, which says where the case stands in the queue of cases.  With blind=, the
     page has nothing of what moderators decided, and no form.
     """
-    moderator, desk, pair = require_moderator(request), desk_of(request), pair_of(request)
-    queue, at = case_queue_of(request.query, desk.config, moderator), number_in(request.query, "at")
+    moderator, desk, pair = require_moderator(request), get_desk(request), read_pair(request)
+    queue, at = parse_case_queue(request.query, desk.config, moderator), number_in(request.query, "at")
     word, done = number_in(request.query, "word"), number_in(request.query, "done")
     await desk.ledger.refresh_cases()
-    details = await desk.ledger.read(_details, pair, done)
+    details = await desk.ledger.read(_read_details, pair, done)
     if details is None:
         raise web.HTTPNotFound(reason=translate_later("These two stories are not flagged as a pair"))
     if is_blind := "blind" in request.query:
         nowhere = PlaceInCase(None)
-        flag = as_undecided(details.flag)
+        flag = hide_decision(details.flag)
         details = replace(details, flag=flag, similarity=None, history=[], place=nowhere, graph=None, histories={})
     sides = details.flag["matched_id"], details.flag["story_id"]
     a, b = await asyncio.gather(*(load_text(desk, details.stories[story]) for story in sides))
-    return page(
+    return render_page(
         request,
         "pair.html.j2",
-        **await asyncio.to_thread(_template_values, desk, a, b, details, word),
+        **await asyncio.to_thread(_make_template_values, desk, a, b, details, word),
         details=details,
         is_blind=is_blind,
         may_decide=moderator.may_decide(details.flag["language"]),
-        permission_query="" if is_blind else prefilled_query(details.flag),
+        permission_query="" if is_blind else make_prefilled_query(details.flag),
         action=f"{request.rel_url.raw_path}/verdict",
         layout="desk.html.j2",
-        query=case_query_of(queue, at=at),
+        query=format_case_query(queue, at=at),
         histories={author: describe_history(history) for author, history in details.histories.items()},
     )
 
 
-def as_undecided(flag: Mapping[str, Any]) -> dict[str, Any]:
+def hide_decision(flag: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the view `pairs` without what moderators decided."""
     return dict(flag) | {"status": "open", "context": None, "permission_id": None}
 
 
-def _details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetails | None:
+def _read_details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetails | None:
     row = flags.read_pair(db, *pair)
     if row is None:
         return None
@@ -96,14 +96,14 @@ def _details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairDetail
         verdicts.identify_state(db, [row["flag_id"]]),
         verdicts.list_of_pair(db, *pair),
         place_in_case(db, pair),
-        cluster_graph(db, (row["matched_id"], row["story_id"])),
+        draw_cluster(db, (row["matched_id"], row["story_id"])),
         None if done is None else read_decision(db, done),
         passages.read_common(db, Language(row["language"])),
         authors.read_histories(db, (row["story_author_id"], row["matched_author_id"])),
     )
 
 
-def _template_values(
+def _make_template_values(
     desk: Desk,
     a: LoadedStory | UnreadableStory,
     b: LoadedStory | UnreadableStory,

@@ -154,7 +154,7 @@ DESK = web.AppKey("desk", Desk)
 
 
 @asynccontextmanager
-async def reading_words(titles: TitleSearch, texts: TextSearch) -> AsyncIterator[None]:
+async def keep_reading_words(titles: TitleSearch, texts: TextSearch) -> AsyncIterator[None]:
     """Read the pending titles for the search, now and each minute, and the texts once they are wanted, meanwhile."""
 
     async def read_titles() -> None:
@@ -184,7 +184,7 @@ async def reading_words(titles: TitleSearch, texts: TextSearch) -> AsyncIterator
         await asyncio.gather(*reading, return_exceptions=True)
 
 
-def desk_of(request: web.Request) -> Desk:
+def get_desk(request: web.Request) -> Desk:
     return request.app[DESK]
 
 

@@ -14,11 +14,11 @@ from aiohttp import web
 from neardup.ledger import now_ms, permissions, stories
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused
 from neardup.moderation.desk.moderators import Moderator, Right
-from neardup.moderation.desk.pages import moderator_of, page, require_moderator, unknown_moderator_page
-from neardup.moderation.desk.parts import FORM, desk_of
+from neardup.moderation.desk.pages import find_moderator, render_page, require_moderator, unknown_moderator_page
+from neardup.moderation.desk.parts import FORM, get_desk
 from neardup.moderation.desk.queues import number_in
 from neardup.moderation.interface import translate_later
-from neardup.moderation.permissions import FIELDS, WrongField, grant_of
+from neardup.moderation.permissions import FIELDS, WrongField, parse_grant
 from neardup.records import Language, show_id
 from neardup.source.parse import parse_id
 
@@ -31,7 +31,7 @@ STATES = {
 }
 
 
-def prefilled_query(flag: Mapping[str, Any]) -> str:
+def make_prefilled_query(flag: Mapping[str, Any]) -> str:
     """The query of the page whose form permits the copy of a flag, a row of the view `pairs`; "" if no one can."""
     if flag["catalogue"] is not None:
         return urlencode({"catalogue": flag["catalogue"]})
@@ -44,18 +44,18 @@ def prefilled_query(flag: Mapping[str, Any]) -> str:
 
 async def show(request: web.Request) -> web.Response:
     """GET /permissions: author=, id= and page= select what is listed; the fields of the form may be given, too."""
-    return await _page(request, request.query)
+    return await _render_page(request, request.query)
 
 
 async def enter(request: web.Request) -> web.StreamResponse:
     """POST /permissions: the fields FIELDS; a form that is refused comes back with its input."""
-    moderator, form = moderator_of(request), request[FORM]
+    moderator, form = find_moderator(request), request[FORM]
     if moderator is None:
         return unknown_moderator_page(request)
     try:
-        entered = await desk_of(request).ledger.write(_enter, grant_of(form), moderator)
+        entered = await get_desk(request).ledger.write(_enter, parse_grant(form), moderator)
     except (PermissionRefused, WrongField) as error:
-        return await _page(request, form, refused=str(error))
+        return await _render_page(request, form, refused=str(error))
     raise web.HTTPSeeOther(f"/permissions?id={entered}")
 
 
@@ -63,14 +63,14 @@ async def revoke(request: web.Request) -> web.StreamResponse:
     """POST /permissions/ID/revoke."""
     moderator, number = require_moderator(request), number_in(request.match_info, "permission") or 0
     try:
-        await desk_of(request).ledger.write(_revoke, number, moderator)
+        await get_desk(request).ledger.write(_revoke, number, moderator)
     except PermissionRefused as error:
-        return await _page(request, {}, refused=str(error))
+        return await _render_page(request, {}, refused=str(error))
     raise web.HTTPSeeOther(f"/permissions?id={number}")
 
 
 def _enter(db: sqlite3.Connection, grant: Grant, moderator: Moderator) -> int:
-    moderator.require(_languages(db, grant))
+    moderator.require(_read_languages(db, grant))
     return permissions.enter(db, grant, moderator.name)
 
 
@@ -78,23 +78,23 @@ def _revoke(db: sqlite3.Connection, number: int, moderator: Moderator) -> None:
     found = permissions.read(db, number, now_ms())
     if found is not None:
         story = None if found["story_id"] is None else parse_id(str(found["story_id"]))
-        moderator.require(_languages(db, Grant(found["granted_by"], story, found["catalogue"])))
+        moderator.require(_read_languages(db, Grant(found["granted_by"], story, found["catalogue"])))
     permissions.revoke(db, number, moderator.name)
 
 
-def _languages(db: sqlite3.Connection, grant: Grant) -> set[Language]:
+def _read_languages(db: sqlite3.Connection, grant: Grant) -> set[Language]:
     if grant.story_id is not None:
         return {Language(row["language"]) for row in stories.describe(db, [grant.story_id]).values()}
     return permissions.read_languages(db, grant)
 
 
-async def _page(request: web.Request, fields: Mapping[str, str], refused: str | None = None) -> web.Response:
-    moderator, ledger = require_moderator(request), desk_of(request).ledger
+async def _render_page(request: web.Request, fields: Mapping[str, str], refused: str | None = None) -> web.Response:
+    moderator, ledger = require_moderator(request), get_desk(request).ledger
     author, number = request.query.get("author") or None, number_in(request.query, "id")
     chosen, page_number = PermissionFilter(number, author), max(number_in(request.query, "page") or 1, 1)
     await ledger.refresh_cases()
-    rows, total = await ledger.read(_rows, chosen, (page_number - 1) * PAGE_SIZE)
-    return page(
+    rows, total = await ledger.read(_list_rows, chosen, (page_number - 1) * PAGE_SIZE)
+    return render_page(
         request,
         "permissions.html.j2",
         200 if refused is None else 400,
@@ -110,7 +110,7 @@ async def _page(request: web.Request, fields: Mapping[str, str], refused: str | 
     )
 
 
-def _rows(db: sqlite3.Connection, chosen: PermissionFilter, first: int) -> tuple[list[dict[str, Any]], int]:
+def _list_rows(db: sqlite3.Connection, chosen: PermissionFilter, first: int) -> tuple[list[dict[str, Any]], int]:
     now = now_ms()
     rows = permissions.select(db, chosen, now, limit=PAGE_SIZE, offset=first)
     return rows, permissions.count(db, chosen, now)

@@ -55,7 +55,7 @@ class CaseQueue:
         return replace(self, order=order)
 
 
-def case_queue_of(query: Mapping[str, str], config: Config, moderator: Moderator) -> CaseQueue:
+def parse_case_queue(query: Mapping[str, str], config: Config, moderator: Moderator) -> CaseQueue:
     """The queue of a query; without a language, that of the languages of the moderator.
 
     It has the cases of one author if `detection.same_author` keeps them.
@@ -79,8 +79,8 @@ def case_queue_of(query: Mapping[str, str], config: Config, moderator: Moderator
             authors=Authors(authors) if authors else None,
             catalogue=value("catalogue"),
             decided_by=value("decided_by"),
-            since=_midnight(since) if since else None,
-            until=_midnight(until) if until else None,
+            since=_parse_day(since) if since else None,
+            until=_parse_day(until) if until else None,
             inbox=Inbox(inbox) if inbox else None,
             moderator=moderator.name,
             hidden=config.detection.same_author == "keep",
@@ -91,7 +91,7 @@ def case_queue_of(query: Mapping[str, str], config: Config, moderator: Moderator
         raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter")) from None
 
 
-def case_query_of(queue: CaseQueue, **more: object) -> str:
+def format_case_query(queue: CaseQueue, **more: object) -> str:
     """The query string of a queue and of further parameters; "" if all have their defaults."""
     selection = queue.selection
     parameters = {
@@ -103,8 +103,8 @@ def case_query_of(queue: CaseQueue, **more: object) -> str:
         "authors": selection.authors,
         "catalogue": selection.catalogue,
         "decided_by": selection.decided_by,
-        "since": None if selection.since is None else day(selection.since),
-        "until": None if selection.until is None else day(selection.until),
+        "since": None if selection.since is None else format_day(selection.since),
+        "until": None if selection.until is None else format_day(selection.until),
         "inbox": selection.inbox,
         "complaint": selection.complaint,
         "sort": None if queue.order is Order.SIMILARITY else queue.order,
@@ -113,13 +113,13 @@ def case_query_of(queue: CaseQueue, **more: object) -> str:
     return f"?{urlencode(given)}" if given else ""
 
 
-def _midnight(text: str) -> int:
+def _parse_day(text: str) -> int:
     """The milliseconds at which a day begins in UTC."""
     return int(datetime.combine(date.fromisoformat(text), time(), UTC).timestamp() * 1000)
 
 
-def day(milliseconds: int) -> str:
-    """The inverse of `_midnight`."""
+def format_day(milliseconds: int) -> str:
+    """The inverse of `_parse_day`."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).date().isoformat()
 
 
@@ -138,7 +138,7 @@ class MeaningQueue:
         return replace(self, selection=replace(self.selection, **filters))
 
 
-def meaning_queue_of(query: Mapping[str, str], config: Config) -> MeaningQueue:
+def parse_meaning_queue(query: Mapping[str, str], config: Config) -> MeaningQueue:
     """The queue of a query, with the pairs of one author if `detection.same_author` keeps them.
 
     Raises HTTPBadRequest if a language, kind, status or id is invalid.
@@ -163,7 +163,7 @@ def meaning_queue_of(query: Mapping[str, str], config: Config) -> MeaningQueue:
         raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter")) from None
 
 
-def meaning_query_of(queue: MeaningQueue, **more: object) -> str:
+def format_meaning_query(queue: MeaningQueue, **more: object) -> str:
     """The query string of a queue and of further parameters; "" if all have their defaults."""
     selection = queue.selection
     language: tuple[Language, ...] = selection.languages
@@ -182,7 +182,7 @@ def meaning_query_of(queue: MeaningQueue, **more: object) -> str:
     return f"?{urlencode(given)}" if given else ""
 
 
-def at_word(query: str, word: int | None) -> str:
+def add_word(query: str, word: int | None) -> str:
     """A query string with the word that a pair's page begins at; many links differ only in it."""
     return query if word is None else f"{query}{'&' if query else '?'}word={word}"
 
@@ -231,7 +231,7 @@ class PlaceInCase:
     next_open: ShownPair | None = None
 
 
-def case_position_of(db: sqlite3.Connection, queue: CaseQueue, case_id: int, at: int) -> QueuePosition:
+def find_case_position(db: sqlite3.Connection, queue: CaseQueue, case_id: int, at: int) -> QueuePosition:
     """The current position of a case that was at position `at`.
 
     A case that has left the queue keeps its place before the case that is there now.
@@ -265,11 +265,11 @@ def place_in_case(db: sqlite3.Connection, pair: Pair) -> PlaceInCase:
     to_decide = [flag_id for flag_id in (*ids[n + 1 :], *ids[:n]) if statuses[flag_id] == "open"]
     places = (ids[n - 1 : n] if n < len(ids) else [], ids[n + 1 : n + 2], to_decide[:1])
     described = flags.list_pairs(db, [flag_id for place in places for flag_id in place])
-    pair_of = {flag["flag_id"]: shown_pair(flag) for flag in described}
+    pair_of = {flag["flag_id"]: make_shown_pair(flag) for flag in described}
     [case_shown] = names.read_shown_ids(db, [case_id]).values()
     return PlaceInCase(case_shown, *(pair_of[place[0]] if place else None for place in places))
 
 
-def shown_pair(flag: Mapping[str, Any]) -> ShownPair:
+def make_shown_pair(flag: Mapping[str, Any]) -> ShownPair:
     """The ids of a row of one of the views of pairs, as they are shown."""
     return show_id(flag["story_id"], flag["story_name"]), show_id(flag["matched_id"], flag["matched_name"])

@@ -12,8 +12,8 @@ from neardup.core.text.normalize import tokenize
 from neardup.errors import NeardupError
 from neardup.ledger import authors, flags, names, stories
 from neardup.moderation.desk.addresses import author_url, story_url
-from neardup.moderation.desk.pages import page, require_moderator
-from neardup.moderation.desk.parts import Desk, desk_of, load_text
+from neardup.moderation.desk.pages import render_page, require_moderator
+from neardup.moderation.desk.parts import Desk, get_desk, load_text
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.query.search import LATEST_STORIES, SURE_WORDS, measure_share_held
@@ -46,7 +46,7 @@ class SentenceResult:
 async def show(request: web.Request) -> web.StreamResponse:
     """GET /search?q=: leads to a story or an author if nothing else is found by this id."""
     require_moderator(request)
-    desk, text = desk_of(request), request.query.get("q", "").strip()[:MAX_LENGTH]
+    desk, text = get_desk(request), request.query.get("q", "").strip()[:MAX_LENGTH]
     words = tokenize(text)
     story_id, has_author = await desk.ledger.read(_find_by_id, text)
     titled_ids, is_whole = await desk.titles.search(text, MOST_TITLES)
@@ -59,7 +59,7 @@ async def show(request: web.Request) -> web.StreamResponse:
         raise web.HTTPSeeOther(author_url(text))
     await desk.ledger.refresh_cases()
     rows = await desk.ledger.read(flags.list_stories, [*titled_ids, *sentence_ids])
-    return page(
+    return render_page(
         request,
         "search.html.j2",
         200 if is_found or has_author or story_id is not None else 404,

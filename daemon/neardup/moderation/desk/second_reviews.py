@@ -12,13 +12,13 @@ from aiohttp import web
 
 from neardup.errors import Conflict
 from neardup.ledger import case_queue, cases, flags, names, second_reviews, verdicts
-from neardup.moderation.desk.addresses import in_address, story_of
+from neardup.moderation.desk.addresses import in_address, read_story_id
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator, Right
-from neardup.moderation.desk.pages import page, require_moderator
-from neardup.moderation.desk.pair import as_undecided
-from neardup.moderation.desk.parts import announce_verdict, desk_of
-from neardup.moderation.desk.verdict_forms import conflict_page, given_in
+from neardup.moderation.desk.pages import render_page, require_moderator
+from neardup.moderation.desk.pair import hide_decision
+from neardup.moderation.desk.parts import announce_verdict, get_desk
+from neardup.moderation.desk.verdict_forms import read_verdict, render_conflict
 from neardup.moderation.interface import translate_later
 from neardup.records import DECIDING, ShownId, Verdict
 
@@ -40,17 +40,17 @@ class BlindCase:
 
 async def show_next(request: web.Request) -> web.Response:
     """GET /second: the next case that waits for a second review by the moderator."""
-    moderator, desk = require_moderator(request), desk_of(request)
+    moderator, desk = require_moderator(request), get_desk(request)
     await desk.ledger.refresh_cases()
     waiting, found = await desk.ledger.read(list_blind_cases, desk.config.review.second_reviews, moderator, 0, 1)
     case = found[0] if found else None
     action = case and f"/second/{in_address(case.shown_id)}/verdict"
-    return page(request, "second.html.j2", case=case, waiting=waiting, action=action, offered=DECIDING)
+    return render_page(request, "second.html.j2", case=case, waiting=waiting, action=action, offered=DECIDING)
 
 
 async def review(request: web.Request) -> web.StreamResponse:
     """POST /second/ID/verdict: fields `verdict`, `note` and `seen`; leads to the next case."""
-    desk, case_id, given = desk_of(request), story_of(request), given_in(request)
+    desk, case_id, given = get_desk(request), read_story_id(request), read_verdict(request)
     if isinstance(given, web.Response):
         return given
     if given.verdict not in DECIDING:
@@ -59,7 +59,7 @@ async def review(request: web.Request) -> web.StreamResponse:
     try:
         decision = await desk.ledger.write(record, case_id, given, desk.config.review.second_reviews)
     except Conflict as error:
-        return conflict_page(request, error, "/second")
+        return render_conflict(request, error, "/second")
     if decision is not None:
         announce_verdict(desk, decision, Verdict.REOPENED)
     raise web.HTTPSeeOther("/second")
@@ -78,7 +78,7 @@ def list_blind_cases(
     for case_id in chosen:
         if (row := case_queue.read_case(db, case_id)) is not None:
             flag_ids = cases.list_flags(db, case_id)
-            pairs = [as_undecided(flag) for flag in flags.list_pairs(db, flag_ids[:SHOWN_PAIRS])]
+            pairs = [hide_decision(flag) for flag in flags.list_pairs(db, flag_ids[:SHOWN_PAIRS])]
             found.append(BlindCase(row, shown[case_id], pairs, verdicts.identify_state(db, flag_ids)))
     return len(waiting), found
 

@@ -27,9 +27,16 @@ from neardup.http.requests import BODY_SECONDS, find_client_address, read_body, 
 from neardup.http.tokens import match_token
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import sessions
-from neardup.moderation.desk.moderators import NAME_COOKIE, NotPermitted, clean_name, local_path
-from neardup.moderation.desk.pages import choose_interface, error_page, is_for_programs, login_of, page, send_again_page
-from neardup.moderation.desk.parts import FORM, SESSION, desk_of
+from neardup.moderation.desk.moderators import NAME_COOKIE, NotPermitted, choose_local_path, clean_name
+from neardup.moderation.desk.pages import (
+    choose_interface,
+    find_login,
+    is_for_programs,
+    render_error_page,
+    render_page,
+    send_again_page,
+)
+from neardup.moderation.desk.parts import FORM, SESSION, get_desk
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, LOGIN_SECONDS, SESSION_COOKIE, is_over_tls, set_cookie
 from neardup.moderation.interface import gettext, translate_later
 from neardup.telemetry.log import log
@@ -88,7 +95,7 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
     except web.HTTPException as error:
         if error.status < 400:
             raise
-        return error_page(request, error.status, error.reason)
+        return render_error_page(request, error.status, error.reason)
     except Transient as error:
         response = send_again_page(
             request,
@@ -102,16 +109,16 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
         return send_again_page(request, 403, "This is not among your rights", f"{error}.".capitalize())
     except NeardupError as error:
         log.error("a request failed", route=find_route(request), why=str(error))
-        return error_page(request, 500, str(error))
+        return render_error_page(request, 500, str(error))
     except Exception as error:  # noqa: BLE001 - its message may quote a story
         log_failure(request, error)
-        return error_page(request, 500, translate_later("An internal error occurred; the log has the details."))
+        return render_error_page(request, 500, translate_later("An internal error occurred; the log has the details."))
 
 
 @web.middleware
 async def refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Without a login, answer this machine only."""
-    if not desk_of(request).needs_login:
+    if not get_desk(request).needs_login:
         try:
             refuse_other_machines(request)
         except Refused:
@@ -131,7 +138,7 @@ async def ensure_session(request: web.Request, handler: Handler) -> web.StreamRe
         return await handler(request)
     request[SESSION] = sessions.make_session()
     if request.headers.get("Sec-Fetch-Site") == "cross-site" and request.method == "GET":
-        return page(request, "continue.html.j2", address=request.path_qs)
+        return render_page(request, "continue.html.j2", address=request.path_qs)
     response = await handler(request)
     set_cookie(request, response, SESSION_COOKIE, request[SESSION])
     return response
@@ -144,7 +151,7 @@ async def check_forms(request: web.Request, handler: Handler) -> web.StreamRespo
         if not _is_same_origin(request):
             raise web.HTTPForbidden(reason=translate_later("This form was not sent from this desk"))
         form = request[FORM] = await _read_form(request)
-        if not sessions.is_form_token(desk_of(request).keys, request[SESSION], form.get("token", "")):
+        if not sessions.is_form_token(get_desk(request).keys, request[SESSION], form.get("token", "")):
             return send_again_page(
                 request,
                 403,
@@ -173,8 +180,8 @@ async def _read_form(request: web.Request) -> dict[str, str]:
 @web.middleware
 async def require_login(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Require a login if there is a token."""
-    is_open = not desk_of(request).needs_login or request.path == "/login" or request.path.startswith(OPEN_FOLDERS)
-    if is_open or login_of(request):
+    is_open = not get_desk(request).needs_login or request.path == "/login" or request.path.startswith(OPEN_FOLDERS)
+    if is_open or find_login(request):
         return await handler(request)
     if request.method != "GET":
         message = translate_later("Your login has ended. Log in again in another tab, then send this again.")
@@ -201,19 +208,21 @@ MIDDLEWARES = (choose_interface, answer_problems, *map(_skip_programs, PAGES))
 
 async def ask_login(request: web.Request) -> web.Response:
     """GET /login?back=ADDRESS."""
-    return page(request, "login.html.j2", back=local_path(request.query.get("back", "/")), refused=False, wait=0)
+    return render_page(
+        request, "login.html.j2", back=choose_local_path(request.query.get("back", "/")), refused=False, wait=0
+    )
 
 
 async def log_in(request: web.Request) -> web.StreamResponse:
     """POST /login: fields `secret` and `back`.  A login gets a new session."""
-    form, desk = request[FORM], desk_of(request)
+    form, desk = request[FORM], get_desk(request)
     client = find_client_address(request, desk.config.review.proxies)
-    back = local_path(form.get("back", "/"))
+    back = choose_local_path(form.get("back", "/"))
     wait = desk.login_limit.wait_seconds(client)
     holder = match_token(desk.moderators(), form.get("secret", "")) if desk.needs_login and not wait else None
     if holder is None:
         desk.login_limit.refuse(client, wrong=not wait)
-        refusal = page(request, "login.html.j2", 429 if wait else 403, back=back, refused=True, wait=wait)
+        refusal = render_page(request, "login.html.j2", 429 if wait else 403, back=back, refused=True, wait=wait)
         if wait:
             refusal.headers["Retry-After"] = str(wait)
         return refusal
@@ -226,7 +235,7 @@ async def log_in(request: web.Request) -> web.StreamResponse:
 
 async def log_out(request: web.Request) -> web.StreamResponse:
     """POST /logout: ends the login, and forgets the name."""
-    sessions.log_out(desk_of(request).keys, request[SESSION])
+    sessions.log_out(get_desk(request).keys, request[SESSION])
     response = web.Response(status=303, headers={"Location": "/login"})
     renew_session(request, response)
     for name in (LOGIN_COOKIE, NAME_COOKIE):
@@ -244,21 +253,21 @@ def renew_session(request: web.Request, response: web.StreamResponse) -> str:
 async def ask_name(request: web.Request) -> web.Response:
     """GET /name?back=ADDRESS."""
     _refuse_typed_names(request)
-    return page(request, "name.html.j2", back=local_path(request.query.get("back", "/")), refused=False)
+    return render_page(request, "name.html.j2", back=choose_local_path(request.query.get("back", "/")), refused=False)
 
 
 async def save_name(request: web.Request) -> web.StreamResponse:
     """POST /name: fields `name` and `back`."""
     _refuse_typed_names(request)
     form = request[FORM]
-    name, back = clean_name(form.get("name", "")), local_path(form.get("back", "/"))
+    name, back = clean_name(form.get("name", "")), choose_local_path(form.get("back", "/"))
     if not name:
-        return page(request, "name.html.j2", 400, back=back, refused=True)
+        return render_page(request, "name.html.j2", 400, back=back, refused=True)
     response = web.Response(status=303, headers={"Location": back})
     set_cookie(request, response, NAME_COOKIE, quote(name), NAME_SECONDS)
     return response
 
 
 def _refuse_typed_names(request: web.Request) -> None:
-    if desk_of(request).has_moderators:
+    if get_desk(request).has_moderators:
         raise web.HTTPNotFound(reason=translate_later("Your name is that of your token"))

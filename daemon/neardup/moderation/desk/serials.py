@@ -11,9 +11,9 @@ from aiohttp import web
 
 from neardup.ledger import names, serials
 from neardup.ledger.serials import SerialMatch
-from neardup.moderation.desk.addresses import Pair, pair_of
-from neardup.moderation.desk.pages import page, require_moderator
-from neardup.moderation.desk.parts import desk_of
+from neardup.moderation.desk.addresses import Pair, read_pair
+from neardup.moderation.desk.pages import render_page, require_moderator
+from neardup.moderation.desk.parts import get_desk
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_serial_match
 from neardup.records import ShownId
@@ -22,11 +22,11 @@ from neardup.records import ShownId
 async def show(request: web.Request) -> web.Response:
     """GET /serials/A/B: the serials of two chapters that share text."""
     require_moderator(request)
-    await desk_of(request).ledger.refresh_cases()
-    match, shown = await desk_of(request).ledger.read(_read_match, pair_of(request))
+    await get_desk(request).ledger.refresh_cases()
+    match, shown = await get_desk(request).ledger.read(_read_match, read_pair(request))
     if match is None:
         raise web.HTTPNotFound(reason=translate_later("These two stories are no chapters of serials that match"))
-    return page(
+    return render_page(
         request,
         "serials.html.j2",
         match=match,

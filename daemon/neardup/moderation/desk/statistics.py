@@ -15,8 +15,8 @@ from aiohttp import web
 from neardup.core.verify.tiers import find_tier, list_kinds
 from neardup.ledger import meaning_flags, moderation_statistics, names, now_ms, second_reviews, verdicts
 from neardup.ledger.moderation_statistics import DAY_MS, Waiting
-from neardup.moderation.desk.pages import page, require_moderator
-from neardup.moderation.desk.parts import desk_of
+from neardup.moderation.desk.pages import render_page, require_moderator
+from neardup.moderation.desk.parts import get_desk
 from neardup.moderation.evidence.story_report import COLOURS
 from neardup.moderation.interface import CURRENT, gettext, translate_later
 from neardup.moderation.wording import describe_duration, name_verdict
@@ -79,7 +79,7 @@ class Chart:
         return series + 1 if series < COLOURS else 0
 
 
-def chart_of(
+def make_chart(
     counts: Mapping[tuple[N, int], int], labels: Mapping[N, str], heads: Mapping[int, str], *, shares: bool = False
 ) -> Chart:
     """The chart of counts by series and column, with the series that count something in the order of their labels."""
@@ -112,8 +112,8 @@ async def show(request: web.Request) -> web.Response:
     """GET /statistics."""
     require_moderator(request)
     now = now_ms()
-    await desk_of(request).ledger.refresh_cases()
-    found = await desk_of(request).ledger.read(_statistics, now)
+    await get_desk(request).ledger.refresh_cases()
+    found = await get_desk(request).ledger.read(_read_statistics, now)
     heads = {day: CURRENT.get().day(datetime.fromtimestamp(day * 86_400, UTC)) for day in found.days}
     names = {kind: gettext(find_tier(kind).label) for kind in list_kinds()}
     by_kind, by_moderator = Counter[tuple[Kind, int]](), Counter[tuple[str, int]]()
@@ -122,24 +122,24 @@ async def show(request: web.Request) -> web.Response:
         by_kind[kind, day] += n
         by_moderator[moderator, day] += n
         busiest[moderator] += n
-    return page(
+    return render_page(
         request,
         "statistics.html.j2",
         found=found,
-        opened=chart_of(found.opened, names, heads),
-        decided=chart_of(by_kind, names, heads),
-        by_moderator=chart_of(by_moderator, {name: name for name, _ in busiest.most_common()}, heads),
-        upheld=_chart_of_verdicts(found.precision, names),
+        opened=make_chart(found.opened, names, heads),
+        decided=make_chart(by_kind, names, heads),
+        by_moderator=make_chart(by_moderator, {name: name for name, _ in busiest.most_common()}, heads),
+        upheld=_make_verdict_chart(found.precision, names),
         waiting=found.waiting,
-        waits=found.waiting and [_length(found.waiting.median), _length(found.waiting.ninth_decile)],
+        waits=found.waiting and [_format_length(found.waiting.median), _format_length(found.waiting.ninth_decile)],
         agreeing=sum(n for (first, second), n in found.judged_twice.items() if first == second),
         kappa=second_reviews.compute_kappa(found.judged_twice),
         verdicts=[verdict for verdict in DECIDING if any(verdict in both for both in found.judged_twice)],
-        oldest_wait=found.oldest and _length(now - found.oldest[1]),
+        oldest_wait=found.oldest and _format_length(now - found.oldest[1]),
     )
 
 
-def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
+def _read_statistics(db: sqlite3.Connection, now: int) -> Statistics:
     today = now // DAY_MS
     since = (today - DAYS + 1) * DAY_MS
     oldest = moderation_statistics.find_oldest_open(db)
@@ -157,7 +157,7 @@ def _statistics(db: sqlite3.Connection, now: int) -> Statistics:
     )
 
 
-def _chart_of_verdicts(rows: Sequence[sqlite3.Row], names: Mapping[Kind, str]) -> Chart:
+def _make_verdict_chart(rows: Sequence[sqlite3.Row], names: Mapping[Kind, str]) -> Chart:
     """How the decided pairs of each kind were judged: a column a kind, of rows of `verdicts.count_verdicts`."""
     counts: Counter[tuple[str, int]] = Counter()
     for row in rows:
@@ -171,8 +171,8 @@ def _chart_of_verdicts(rows: Sequence[sqlite3.Row], names: Mapping[Kind, str]) -
         Verdict.NOT_SIMILAR: name_verdict(Verdict.NOT_SIMILAR),
     }
     judged = {column: name for column, name in enumerate(names.values()) if any(key[1] == column for key in counts)}
-    return chart_of(counts, labels, judged, shares=True)
+    return make_chart(counts, labels, judged, shares=True)
 
 
-def _length(milliseconds: int) -> str:
+def _format_length(milliseconds: int) -> str:
     return describe_duration(timedelta(milliseconds=milliseconds))

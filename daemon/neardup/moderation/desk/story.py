@@ -17,11 +17,11 @@ from neardup.ledger.complaints import Complaint
 from neardup.ledger.first_seen import Entry
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.case_file import check_pdf, has_pdf, make_case_file, read_case_record, render_html, render_pdf
-from neardup.moderation.desk.addresses import story_of
+from neardup.moderation.desk.addresses import read_story_id
 from neardup.moderation.desk.moderators import Right
-from neardup.moderation.desk.pages import moderator_of, page, require_moderator
-from neardup.moderation.desk.parts import desk_of, load_text
-from neardup.moderation.desk.queues import at_word
+from neardup.moderation.desk.pages import find_moderator, render_page, require_moderator
+from neardup.moderation.desk.parts import get_desk, load_text
+from neardup.moderation.desk.queues import add_word
 from neardup.moderation.evidence.story_report import COLOURS, find_common_words, make_story_report
 from neardup.moderation.interface import CURRENT, ENGLISH, translate_later
 from neardup.moderation.wording import (
@@ -58,13 +58,15 @@ class StoryDetails:
 async def show_story(request: web.Request) -> web.Response:
     """GET /story/ID; each without= is the id of a source that does not count."""
     require_moderator(request)
-    desk, story_id = desk_of(request), story_of(request)
+    desk, story_id = get_desk(request), read_story_id(request)
     await desk.ledger.refresh_cases()
-    details = await desk.ledger.read(story_details, story_id)
+    details = await desk.ledger.read(read_story_details, story_id)
     if details is None:
         raise web.HTTPNotFound(reason=translate_later("This story is not in the ledger"))
     headline = describe_similarity(details.found)
-    return page(request, "story.html.j2", **await report_values(request, details, headline, partial(at_word, "")))
+    return render_page(
+        request, "story.html.j2", **await report_values(request, details, headline, partial(add_word, ""))
+    )
 
 
 async def report_values(
@@ -75,7 +77,7 @@ async def report_values(
     `headline` is that of the story with all its sources; `pair_query` gives the query of a pair's page that begins at a
     word.
     """
-    desk, left_out = desk_of(request), _left_out(request, details.found)
+    desk, left_out = get_desk(request), _parse_left_out(request, details.found)
     if left_out:
         details = replace(details, found=similarities.leave_out(details.found, left_out))
         headline = describe_rest(details.found, len(left_out))
@@ -93,7 +95,7 @@ async def report_values(
         "headline": headline,
         "findings": list_similarity_findings(replace(details.found, sources=counted)),
         "left_out": left_out,
-        "address_with": lambda source_id: _address_without(request, details.found, left_out ^ {source_id}),
+        "address_with": lambda source_id: _format_address_without(request, details.found, left_out ^ {source_id}),
         "gone": None if isinstance(text, LoadedStory) else text.why,
         "is_changed": is_changed,
         "history": details.history and describe_history(details.history),
@@ -102,11 +104,11 @@ async def report_values(
         "has_proof": details.first_seen is not None and desk.config.ledger.proof_key is not None,
         "has_pdf": await asyncio.to_thread(has_pdf),
         "now": now_ms(),
-        "may_complain": (moderator := moderator_of(request)) is not None and Right.DECIDE in moderator.rights,
+        "may_complain": (moderator := find_moderator(request)) is not None and Right.DECIDE in moderator.rights,
     }
 
 
-def _left_out(request: web.Request, found: Similarity) -> frozenset[int]:
+def _parse_left_out(request: web.Request, found: Similarity) -> frozenset[int]:
     """The ids of the sources that do not count.  Raises HTTPBadRequest."""
     try:
         listed = frozenset(map(parse_id, request.query.getall("without", [])))
@@ -115,14 +117,14 @@ def _left_out(request: web.Request, found: Similarity) -> frozenset[int]:
     return listed & {source.story_id for source in found.sources}
 
 
-def _address_without(request: web.Request, found: Similarity, left_out: Collection[int]) -> str:
+def _format_address_without(request: web.Request, found: Similarity, left_out: Collection[int]) -> str:
     """The address of this page without these sources."""
     query = [(name, value) for name, value in request.query.items() if name not in ("without", "done")]
     query += [("without", str(source.shown)) for source in found.sources if source.story_id in left_out]
     return f"{request.rel_url.raw_path}{f'?{urlencode(query)}' if query else ''}#sources"
 
 
-def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
+def read_story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
     """What the ledger knows of a story; None if it does not have it."""
     found = similarities.read_similarity(db, story_id)
     if found is None:
@@ -134,7 +136,7 @@ def story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | None:
         None if case_id is None else names.read_shown_ids(db, [case_id])[case_id],
         authors.read_histories(db, [found.author_id]).get(found.author_id or ""),
         marks.read_marks(db, [story_id]).get(story_id, ()),
-        complaints.of_stories(db, [story_id]),
+        complaints.list_of_stories(db, [story_id]),
         removed_texts.read_of_stories(db, [story_id]),
         next(iter(first_seen.list_entries(db, story_id)), None),
     )
@@ -154,31 +156,31 @@ def _is_compared(story: LoadedStory) -> bool:
 
 async def show_file(request: web.Request) -> web.Response:
     """GET /story/ID/file."""
-    return _download(request, (await _file_page(request)).encode(), "case", "html", "text/html")
+    return _download(request, (await _render_file(request)).encode(), "case", "html", "text/html")
 
 
 async def show_file_as_pdf(request: web.Request) -> web.Response:
     """GET /story/ID/file.pdf."""
     check_pdf()
-    pdf = await asyncio.to_thread(render_pdf, await _file_page(request))
+    pdf = await asyncio.to_thread(render_pdf, await _render_file(request))
     return _download(request, pdf, "case", "pdf", "application/pdf")
 
 
 async def show_proof(request: web.Request) -> web.Response:
     """GET /story/ID/proof: what `neardup proof ID` prints.  Raises Misuse without a key."""
     require_moderator(request)
-    proof = await asyncio.to_thread(prove, desk_of(request).config, story_of(request))
+    proof = await asyncio.to_thread(prove, get_desk(request).config, read_story_id(request))
     if proof is None:
         raise web.HTTPNotFound(reason=translate_later("This story is not in the ledger"))
     content = msgspec.json.format(msgspec.json.encode(proof), indent=2)
     return _download(request, content, "proof", "json", "application/json")
 
 
-async def _file_page(request: web.Request) -> str:
+async def _render_file(request: web.Request) -> str:
     require_moderator(request)
     CURRENT.set(ENGLISH)  # a case file is a document: it does not depend on who downloads it
-    desk = desk_of(request)
-    record = await desk.ledger.read(read_case_record, story_of(request))
+    desk = get_desk(request)
+    record = await desk.ledger.read(read_case_record, read_story_id(request))
     if record is None:
         raise web.HTTPNotFound(reason=translate_later("This story is not in the ledger"))
     case = await make_case_file(record, desk.config, partial(load_text, desk))

@@ -19,18 +19,24 @@ from neardup.ledger import cases, flags, names, verdicts
 from neardup.ledger.case_queue import OPEN
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.addresses import Pair, case_url, page_of_form, pair_of, pair_url, story_of
+from neardup.moderation.desk.addresses import Pair, case_url, find_page_of_form, pair_url, read_pair, read_story_id
 from neardup.moderation.desk.deciding import OFFERED, Decision, NewVerdict, read_decision
-from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, clean_note, local_path
-from neardup.moderation.desk.pages import moderator_of, page, require_moderator, send_again_page, unknown_moderator_page
-from neardup.moderation.desk.parts import FORM, Connections, announce_undo, announce_verdict, desk_of
+from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, choose_local_path, clean_note
+from neardup.moderation.desk.pages import (
+    find_moderator,
+    render_page,
+    require_moderator,
+    send_again_page,
+    unknown_moderator_page,
+)
+from neardup.moderation.desk.parts import FORM, Connections, announce_undo, announce_verdict, get_desk
 from neardup.moderation.desk.queues import (
     CaseQueue,
     QueuePosition,
-    case_position_of,
-    case_query_of,
-    case_queue_of,
+    find_case_position,
+    format_case_query,
     number_in,
+    parse_case_queue,
     place_in_case,
 )
 from neardup.moderation.interface import gettext, number, translate_later
@@ -42,26 +48,26 @@ CHOSEN = "case-"  # the fields of chosen cases begin so
 SHOWN_DECISIONS = 20
 
 
-def _verdict_in(form: dict[str, str]) -> Verdict:
+def _parse_verdict(form: dict[str, str]) -> Verdict:
     for verdict in OFFERED:
         if verdict == form.get("verdict"):
             return verdict
     raise web.HTTPBadRequest(reason=translate_later("Unknown verdict"))
 
 
-def query_in(request: web.Request) -> dict[str, str]:
+def read_query(request: web.Request) -> dict[str, str]:
     """The query string of the queue, which the form has in its field `query`."""
     return dict(parse_qsl(request[FORM].get("query", "").removeprefix("?"), max_num_fields=32))
 
 
-def given_in(request: web.Request, verdict: Verdict | None = None) -> NewVerdict | web.Response:
+def read_verdict(request: web.Request, verdict: Verdict | None = None) -> NewVerdict | web.Response:
     """The verdict in a form with the fields `verdict`, `note` and `seen`, or a page that says why it is not taken.
 
     A note begins with that of the field `saved`, if one was chosen.  The page keeps the input.  Raises HTTPBadRequest
     for an unknown verdict.
     """
-    form, moderator = request[FORM], moderator_of(request)
-    given_verdict = verdict or _verdict_in(form)
+    form, moderator = request[FORM], find_moderator(request)
+    given_verdict = verdict or _parse_verdict(form)
     note = clean_note(f"{form.get('saved', '')}\n{form.get('note', '')}")
     if len(note) > MAX_NOTE_LENGTH:
         limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
@@ -71,11 +77,13 @@ def given_in(request: web.Request, verdict: Verdict | None = None) -> NewVerdict
     return NewVerdict(given_verdict, note, moderator, form.get("seen", ""))
 
 
-def conflict_page(request: web.Request, error: Conflict, back: str, form: dict[str, Any] | None = None) -> web.Response:
+def render_conflict(
+    request: web.Request, error: Conflict, back: str, form: dict[str, Any] | None = None
+) -> web.Response:
     """The page of a conflict, with a way back; it keeps the input, in a form for the state that is current now."""
     fields = form and {"query": "", "action": request.path} | form
     kept = {name: value for name, value in (form or {}).items() if name.startswith(EXCEPTED)}
-    return page(
+    return render_page(
         request,
         "conflict.html.j2",
         409,
@@ -89,67 +97,67 @@ def conflict_page(request: web.Request, error: Conflict, back: str, form: dict[s
 
 async def decide_case(request: web.Request) -> web.StreamResponse:
     """POST /case/ID/verdict: fields `verdict`, `note`, `seen`, `query`, and except-FLAG for what stays open."""
-    ledger, form, case_id = desk_of(request).ledger, request[FORM], story_of(request)
-    given = given_in(request)
+    ledger, form, case_id = get_desk(request).ledger, request[FORM], read_story_id(request)
+    given = read_verdict(request)
     if isinstance(given, web.Response):
         return given
-    queue, at = _queue(request, given.moderator)
-    excepted = _excepted_flags(form)
+    queue, at = _read_queue(request, given.moderator)
+    excepted = _read_excepted_flags(form)
     await ledger.refresh_cases()
-    position = None if at is None else await ledger.read(case_position_of, queue, case_id, at)
+    position = None if at is None else await ledger.read(find_case_position, queue, case_id, at)
     try:
         done = await ledger.write(deciding.decide_case, case_id, excepted, given)
     except Conflict as error:
-        state = await ledger.read(_case_state, case_id)
-        back = f"{page_of_form(request)}{case_query_of(queue, at=at)}"
-        return conflict_page(request, error, back, form | {"verdict": given.verdict, "note": given.note} | state)
-    announce_verdict(desk_of(request), done, given.verdict)
+        state = await ledger.read(_read_case_state, case_id)
+        back = f"{find_page_of_form(request)}{format_case_query(queue, at=at)}"
+        return render_conflict(request, error, back, form | {"verdict": given.verdict, "note": given.note} | state)
+    announce_verdict(get_desk(request), done, given.verdict)
     await ledger.refresh_cases()
     following = None if position is None else await _claim_next(ledger, queue, position, given.moderator.name)
     if position is None or following is None:
-        raise web.HTTPSeeOther(f"/{case_query_of(queue, done=done)}")
-    after = await ledger.read(case_position_of, queue, following, position.at)
+        raise web.HTTPSeeOther(f"/{format_case_query(queue, done=done)}")
+    after = await ledger.read(find_case_position, queue, following, position.at)
     [shown] = (await ledger.read(names.read_shown_ids, [following])).values()
-    raise web.HTTPSeeOther(f"{case_url(shown)}{case_query_of(queue, at=after.at, done=done)}")
+    raise web.HTTPSeeOther(f"{case_url(shown)}{format_case_query(queue, at=after.at, done=done)}")
 
 
 async def reopen_case(request: web.Request) -> web.StreamResponse:
     """POST /case/ID/reopen: fields `note`, the reason, and `query`; takes back the verdicts on a case."""
-    ledger, case_id = desk_of(request).ledger, story_of(request)
-    given = given_in(request, Verdict.REOPENED)
+    ledger, case_id = get_desk(request).ledger, read_story_id(request)
+    given = read_verdict(request, Verdict.REOPENED)
     if isinstance(given, web.Response):
         return given
     if not given.note:
         return send_again_page(request, 400, "A reason is needed", "Say why the case is opened again.")
-    queue, at = _queue(request, given.moderator)
+    queue, at = _read_queue(request, given.moderator)
     try:
         done = await ledger.write(deciding.reopen_case, case_id, given)
     except Conflict as error:
-        return conflict_page(request, error, f"{page_of_form(request)}{case_query_of(queue, at=at)}")
-    announce_verdict(desk_of(request), done, given.verdict)
-    raise web.HTTPSeeOther(f"{page_of_form(request)}{case_query_of(queue, at=at, done=done)}")
+        return render_conflict(request, error, f"{find_page_of_form(request)}{format_case_query(queue, at=at)}")
+    announce_verdict(get_desk(request), done, given.verdict)
+    raise web.HTTPSeeOther(f"{find_page_of_form(request)}{format_case_query(queue, at=at, done=done)}")
 
 
 async def decide_chosen_cases(request: web.Request) -> web.StreamResponse:
     """POST /cases/verdict: fields `verdict`, `note`, `query`, and case-ID with the state of the case."""
-    ledger, form = desk_of(request).ledger, request[FORM]
-    given = given_in(request)
+    ledger, form = get_desk(request).ledger, request[FORM]
+    given = read_verdict(request)
     if isinstance(given, web.Response):
         return given
-    queue, _ = _queue(request, given.moderator)
-    states = _chosen_cases(form)
+    queue, _ = _read_queue(request, given.moderator)
+    states = _read_chosen_cases(form)
     if not states:
         return send_again_page(request, 400, "No case was chosen", "Mark the cases that the verdict is for.")
     await ledger.refresh_cases()
     try:
         done = await ledger.write(deciding.decide_cases, states, given)
     except Conflict as error:
-        return conflict_page(request, error, f"/{case_query_of(queue)}")
-    announce_verdict(desk_of(request), done, given.verdict)
-    raise web.HTTPSeeOther(f"/{case_query_of(queue, done=done)}")
+        return render_conflict(request, error, f"/{format_case_query(queue)}")
+    announce_verdict(get_desk(request), done, given.verdict)
+    raise web.HTTPSeeOther(f"/{format_case_query(queue, done=done)}")
 
 
-def _chosen_cases(form: Mapping[str, str]) -> dict[int, str]:
+def _read_chosen_cases(form: Mapping[str, str]) -> dict[int, str]:
     """The ids of the chosen cases, each with the state in its field."""
     chosen = {}
     for name in form:
@@ -159,16 +167,16 @@ def _chosen_cases(form: Mapping[str, str]) -> dict[int, str]:
     return chosen
 
 
-def _excepted_flags(form: Mapping[str, str]) -> set[int]:
+def _read_excepted_flags(form: Mapping[str, str]) -> set[int]:
     """The ids of the flags of pairs that are left out."""
     listed = [name.removeprefix(EXCEPTED) for name in form if name.startswith(EXCEPTED)]
     return {int(flag_id) for flag_id in listed if re.fullmatch(r"[0-9]{1,18}", flag_id)}
 
 
-def _queue(request: web.Request, moderator: Moderator) -> tuple[CaseQueue, int | None]:
+def _read_queue(request: web.Request, moderator: Moderator) -> tuple[CaseQueue, int | None]:
     """The queue in the form's field `query`, and the position in it."""
-    query = query_in(request)
-    return case_queue_of(query, desk_of(request).config, moderator), number_in(query, "at")
+    query = read_query(request)
+    return parse_case_queue(query, get_desk(request).config, moderator), number_in(query, "at")
 
 
 async def _claim_next(ledger: Connections, queue: CaseQueue, position: QueuePosition, moderator: str) -> int | None:
@@ -178,11 +186,11 @@ async def _claim_next(ledger: Connections, queue: CaseQueue, position: QueuePosi
         lease = await ledger.write(cases.take_lease, after, moderator)
         if lease.moderator == moderator:
             break
-        after = (await ledger.read(case_position_of, queue, after, position.at)).after
+        after = (await ledger.read(find_case_position, queue, after, position.at)).after
     return after
 
 
-def _case_state(db: sqlite3.Connection, case_id: int) -> dict[str, Any]:
+def _read_case_state(db: sqlite3.Connection, case_id: int) -> dict[str, Any]:
     is_open = deciding.list_open_flags(db, case_id)
     return {
         "seen": verdicts.identify_state(db, is_open),
@@ -196,33 +204,33 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
 
     It leads to the next pair of the case without a verdict; after the last one, back to the case.
     """
-    desk, form, pair = desk_of(request), request[FORM], pair_of(request)
+    desk, form, pair = get_desk(request), request[FORM], read_pair(request)
     ledger = desk.ledger
-    given = given_in(request)
+    given = read_verdict(request)
     if isinstance(given, web.Response):
         return given
-    query = query_in(request)
-    queue, at = case_queue_of(query, desk.config, given.moderator), number_in(query, "at")
+    query = read_query(request)
+    queue, at = parse_case_queue(query, desk.config, given.moderator), number_in(query, "at")
     try:
         done = await ledger.write(deciding.decide_pair, pair, given)
     except Conflict as error:
-        state = await ledger.read(_pair_state, pair)
+        state = await ledger.read(_read_pair_state, pair)
         kept = form | {"verdict": given.verdict, "note": given.note}
-        return conflict_page(request, error, page_of_form(request), kept | state)
+        return render_conflict(request, error, find_page_of_form(request), kept | state)
     announce_verdict(desk, done, given.verdict)
     await ledger.refresh_cases()
     place = await ledger.read(place_in_case, pair)
     if place.next_open is not None:
         following = pair_url(*place.next_open)
     else:
-        following = page_of_form(request) if place.case_id is None else case_url(place.case_id)
-    raise web.HTTPSeeOther(f"{following}{case_query_of(queue, at=at, done=done)}")
+        following = find_page_of_form(request) if place.case_id is None else case_url(place.case_id)
+    raise web.HTTPSeeOther(f"{following}{format_case_query(queue, at=at, done=done)}")
 
 
 async def undo_decision(request: web.Request) -> web.StreamResponse:
     """POST /undo/DECISION: fields `seen` and `query`; leads `back`, or to the pair, the case, or the queue of cases."""
-    desk, done = desk_of(request), number_in(request.match_info, "decision") or 0
-    given = given_in(request, Verdict.REOPENED)
+    desk, done = get_desk(request), number_in(request.match_info, "decision") or 0
+    given = read_verdict(request, Verdict.REOPENED)
     if isinstance(given, web.Response):
         return given
     undone = await desk.ledger.read(read_decision, done)
@@ -232,20 +240,20 @@ async def undo_decision(request: web.Request) -> web.StreamResponse:
     try:
         await desk.ledger.write(deciding.undo, done, given.moderator, given.seen)
     except Conflict as error:
-        return conflict_page(request, error, local_path(back or _path_of(undone)))
+        return render_conflict(request, error, choose_local_path(back or _find_path(undone)))
     announce_undo(desk, done)
     if back:
-        raise web.HTTPSeeOther(local_path(back))
-    query = query_in(request)
-    queue, at = case_queue_of(query, desk.config, given.moderator), number_in(query, "at")
-    raise web.HTTPSeeOther(f"{_path_of(undone)}{case_query_of(queue, at=at)}")
+        raise web.HTTPSeeOther(choose_local_path(back))
+    query = read_query(request)
+    queue, at = parse_case_queue(query, desk.config, given.moderator), number_in(query, "at")
+    raise web.HTTPSeeOther(f"{_find_path(undone)}{format_case_query(queue, at=at)}")
 
 
 async def show_decisions(request: web.Request) -> web.Response:
     """GET /decisions: the moderator's last decisions, each with its undo."""
     moderator = require_moderator(request)
-    return page(
-        request, "decisions.html.j2", decisions=await desk_of(request).ledger.read(_list_decisions, moderator.name)
+    return render_page(
+        request, "decisions.html.j2", decisions=await get_desk(request).ledger.read(_list_decisions, moderator.name)
     )
 
 
@@ -256,18 +264,18 @@ def _list_decisions(db: sqlite3.Connection, moderator: str) -> list[dict[str, An
         decision = read_decision(db, done)
         if decision is not None:
             row = flags.read_pair(db, *(parse_id(str(shown)) for shown in decision.pairs[0]))
-            address = _path_of(decision) if row else pair_url(*decision.pairs[0], "meaning")
+            address = _find_path(decision) if row else pair_url(*decision.pairs[0], "meaning")
             listed.append({"decision": decision, "first": row and dict(row), "address": address})
     return listed
 
 
-def _path_of(decision: Decision) -> str:
+def _find_path(decision: Decision) -> str:
     if len(decision.pairs) == 1:
         return pair_url(*decision.pairs[0])
     return case_url(decision.cases[0]) if len(decision.cases) == 1 else "/"
 
 
-def _pair_state(db: sqlite3.Connection, pair: Pair) -> dict[str, Any]:
+def _read_pair_state(db: sqlite3.Connection, pair: Pair) -> dict[str, Any]:
     row = flags.read_pair(db, *pair)
     return {
         "seen": verdicts.identify_state(db, [row["flag_id"]] if row else []),

@@ -69,7 +69,7 @@ def find_passage(facts: Evidence, word: int) -> int | None:
     return min(distances)[1] if distances else None
 
 
-def cluster_graph(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None:
+def draw_cluster(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None:
     """The drawing of the cluster of a pair (A, B) of stories; None unless it has both and another story."""
     found = clusters.find_around(db, pair[0])
     if found is None or len(found[0].stories) <= len(pair) or pair[1] not in found[0].stories:
@@ -89,7 +89,7 @@ async def write_evidence(comparer: Comparer, first: str, second: str, path: Path
         with closing(read(comparer.ledger)) as db, translate_errors(comparer.ledger):
             pair = a.known["id"], b.known["id"]
             flag = flags.read_pair(db, *pair)
-            graph = cluster_graph(db, pair)
+            graph = draw_cluster(db, pair)
             common = read_common(db, a, b)
     if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
         facts = find_evidence(a, b, choose_thresholds(comparer.detection, a, b), common)

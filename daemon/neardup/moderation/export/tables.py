@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from neardup.core.publication_order import sort_key
+from neardup.core.publication_order import make_sort_key
 from neardup.core.verify.clusters import Member, Policy, choose_kept
 from neardup.core.verify.tiers import list_kinds_of_meaning
 from neardup.errors import Misuse
@@ -238,7 +238,7 @@ def list_member_rows(db: sqlite3.Connection, selection: Selection, policy: Polic
             [Member(member["id"], member["published_at"], member["words"]) for member in members], policy
         )
         ascending = sorted(
-            members, key=lambda member: (member["id"] not in keep, sort_key(member["published_at"], member["id"]))
+            members, key=lambda member: (member["id"] not in keep, make_sort_key(member["published_at"], member["id"]))
         )
         for member in ascending:
             row = dict(member) | {"cluster_id": cluster_id, "cluster_size": len(members), "story_id": member["id"]}
