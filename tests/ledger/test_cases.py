@@ -119,7 +119,7 @@ def test_reposts_are_one_case_and_so_is_a_compilation_with_its_sources() -> None
     for n in range(101, 121):
         flag_pair(db, n, 200, PASSAGE)
     assert rows(db) == [(1, 19, 20, ",open,"), (200, 20, 21, ",open,")]
-    assert cases.open_cases(db) == OpenCases(cases=2, pairs=39)
+    assert cases.count_open_cases(db) == OpenCases(cases=2, pairs=39)
 
 
 def test_a_case_found_in_many_parts_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ def test_a_term_is_followed_and_a_permitted_copy_opens_no_case() -> None:
             copies = authors.read_copies(db, "asha")[1]
             assert copies.dismissed == 0, "a permitted copy counts as one with another verdict"
             open_pairs = list(statuses(db).values()).count("open")
-            assert cases.open_cases(db).pairs == open_pairs, "a permitted pair is open in its case"
+            assert cases.count_open_cases(db).pairs == open_pairs, "a permitted pair is open in its case"
         assert found == {0: ["permitted", "open"], 1: ["open", "open"], 2: ["open", "permitted"]}
 
 

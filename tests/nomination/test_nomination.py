@@ -176,7 +176,7 @@ def test_the_limit_of_matches_is_that_of_the_ledger(seed: int, most: int) -> Non
         commit(db, *(Fingerprinted(Story(n, HINDI), text.fingerprint, None) for n, text in enumerate(corpus)))
         best = HeldTexts(replace(DETECTION, max_matches=most))
         for place, text in enumerate(corpus):
-            matches = [number - 1 for number in best.alike(text)]
+            matches = [number - 1 for number in best.find_alike(text)]
             with transaction(db):
                 candidates.nominate(db, candidates.Matches(place, matches, most))
             best.add(text)

@@ -63,7 +63,7 @@ def is_due(db: sqlite3.Connection) -> bool:
     return bool(row[0])
 
 
-def open_cases(db: sqlite3.Connection) -> OpenCases:
+def count_open_cases(db: sqlite3.Connection) -> OpenCases:
     """The open cases that the desk lists, as of the last `refresh`."""
     row = db.execute("SELECT count(*), coalesce(sum(open_flags), 0) FROM cases WHERE open_flags > 0 AND NOT hidden")
     return OpenCases(*row.fetchone())

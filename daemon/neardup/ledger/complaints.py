@@ -404,7 +404,7 @@ def list_of_stories(db: sqlite3.Connection, story_ids: Iterable[int]) -> list[Co
     return _read(db, f"story_id {AMONG} ORDER BY complaint_id DESC", dump_list(story_ids))
 
 
-def open_of_case(db: sqlite3.Connection, case_id: int) -> list[Complaint]:
+def list_open_of_case(db: sqlite3.Connection, case_id: int) -> list[Complaint]:
     """The open complaints about the stories of a case, the next deadline first."""
     # The unary + keeps SQLite from reading all flags of a large case for each of the few complaints.
     in_case = " OR ".join(

@@ -25,7 +25,7 @@ Note = Callable[[Mapping[str, object]], None]
 
 @contextmanager
 def only_one(ledger: Path, command: str) -> Iterator[Note]:
-    """Lock the ledger for `command`, and yield the function that adds facts to what `holder` says of it.
+    """Lock the ledger for `command`, and yield the function that adds facts to what `read_holder` says of it.
 
     Raises Transient, which names the holder, where it is locked.
     """
@@ -99,7 +99,7 @@ def read_holder(ledger: Path) -> dict[str, Any] | None:
 
 
 def read_daemon(ledger: Path) -> dict[str, Any] | None:
-    """The daemon of the ledger, as `holder` describes a command; None where there is none."""
+    """The daemon of the ledger, as `read_holder` describes a command; None where there is none."""
     return _read_holder(_make_path(ledger, DAEMON))
 
 

@@ -82,12 +82,12 @@ def sample_passages(text: Compared) -> PassageHashes:
     return np.frombuffer(text.fingerprint.passages, np.uint32)
 
 
-def copy_key_of(text: Compared) -> int:
+def compute_copy_key(text: Compared) -> int:
     """The copy key of a text."""
     return int(copy_keys([text.fingerprint.simhash], [text.fingerprint.signature])[0])
 
 
-def _nominate_alike(  # noqa: PLR0917 - what `nominate` has at hand
+def _nominate_alike(  # noqa: PLR0917 - what `nominate_pairs` has at hand
     found: NominatedPairs,
     language: Language,
     places: Sequence[int],
@@ -154,19 +154,19 @@ class HeldTexts:
         self._size += 1
         fingerprint = text.fingerprint
         self._added[text.language].append((self._size, self._size, 0, fingerprint.simhash, fingerprint.signature))
-        self._copy_keys.append(copy_key_of(text))
+        self._copy_keys.append(compute_copy_key(text))
         self._passages.add([(self._size, sample_passages(text))], ())
 
     def nominate(self, text: Compared) -> tuple[list[int], PassageHashes]:
         """The numbers of the texts that a text may be a copy of, ascending, and its common passage hashes."""
-        sharing, common = self._by_passages(text)
-        return sorted({*self.alike(text), *sharing.tolist()}), common
+        sharing, common = self._find_sharing(text)
+        return sorted({*self.find_alike(text), *sharing.tolist()}), common
 
-    def alike(self, text: Compared) -> tuple[int, ...]:
+    def find_alike(self, text: Compared) -> tuple[int, ...]:
         """The numbers of the texts whose SimHashes or signatures are alike, the best `max_matches`."""
         language, fingerprint = text.language, text.fingerprint
         arrays, banded = (
-            self._arrays_of(language),
+            self._bring_up_arrays(language),
             BandedFingerprint(language, fingerprint.simhash, fingerprint.signature),
         )
         none = arrays.where(np.zeros(len(arrays), np.bool_))
@@ -174,7 +174,7 @@ class HeldTexts:
         [found] = select_matches([group], [_NothingFound()], none, {language: self._detection.of(language)}, arrays)
         return found.matches
 
-    def _arrays_of(self, language: Language) -> FingerprintArrays:
+    def _bring_up_arrays(self, language: Language) -> FingerprintArrays:
         added = FingerprintArrays.of(self._added.pop(language, []), {0: language})
         held = self._arrays.get(language, added.where(np.zeros(len(added), np.bool_)))
         if len(added):
@@ -182,7 +182,7 @@ class HeldTexts:
             held = self._arrays[language] = replace(held, names=held.names, **both)
         return held
 
-    def _by_passages(self, text: Compared) -> tuple[Numbers, PassageHashes]:
+    def _find_sharing(self, text: Compared) -> tuple[Numbers, PassageHashes]:
         """The numbers of the texts that share passages with a text, and its common passage hashes."""
         hashes, common = sample_passages(text), self._detection.common_passage
         found = [(run, *run.find(hashes)) for run in self._passages.runs]
@@ -190,7 +190,7 @@ class HeldTexts:
         is_common = np.zeros(len(hashes), np.bool_)
         for n in np.flatnonzero(holders > common).tolist():
             of_hash = [run.numbers(places[n : n + 1], counts[n : n + 1]).tolist() for run, places, counts in found]
-            keys = {copy_key_of(text), *(self._copy_keys[number] for numbers in of_hash for number in numbers)}
+            keys = {compute_copy_key(text), *(self._copy_keys[number] for numbers in of_hash for number in numbers)}
             is_common[n] = count_surplus(int(holders[n]), len(keys), common) > 0
         numbers = [run.numbers(places, np.where(is_common, 0, counts)) for run, places, counts in found]
         sharing, shared = np.unique(np.concatenate([NO_NUMBERS, *numbers]), return_counts=True)

@@ -245,7 +245,7 @@ async def collect_status(config: Config) -> Status:
             waiting=_describe_waiting(db, running),
             stories=count_by_language(db),
             flags=flags.count_open_flags(db, same_author=config.detection.same_author == "keep"),
-            cases=cases.open_cases(db),
+            cases=cases.count_open_cases(db),
             verdicts=_count_verdicts(db),
             clusters=count_clusters(db, config.detection),
             candidates_pending=candidates.count_pending(db),

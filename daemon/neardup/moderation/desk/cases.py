@@ -254,7 +254,7 @@ def _read_details(
     chapters = {story for match in matches for story in (match.source["id"], match.copy["id"])}
     return CaseDetails(
         row,
-        replace(lead, complaints=[*complaints.open_of_case(db, case_id), *closed]),
+        replace(lead, complaints=[*complaints.list_open_of_case(db, case_id), *closed]),
         cases.read_held_leases(db, [case_id]).get(case_id),
         flags.list_pairs(db, list(chain(*found))[first_pair : first_pair + SHOWN_PAIRS]),
         first_pair,
