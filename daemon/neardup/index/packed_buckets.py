@@ -98,7 +98,7 @@ def list_band_buckets(signatures: SignatureRows, banding: Banding, bits: int) ->
     return np.asarray(values | np.arange(values.shape[1]) << BAND_BITS)
 
 
-def make_record(language: Language, bucket: int) -> Bucket:
+def make_bucket(language: Language, bucket: int) -> Bucket:
     """A packed bucket as a record."""
     column, value = bucket >> BAND_BITS, bucket & (1 << BAND_BITS) - 1
     if column < FIRST_BLOCK:
@@ -164,7 +164,7 @@ def join_results(request: LookupRequest, contents: Sequence[bytes | None], bandi
             positions = np.concatenate((positions, request.band_positions[nth_signed]))
             nth_signed += 1
         full = positions[sizes[positions] > banding.max_bucket].tolist()
-        large = {make_record(request.language, int(request.buckets[n])): int(sizes[n]) for n in full}
+        large = {make_bucket(request.language, int(request.buckets[n])): int(sizes[n]) for n in full}
         results.append(LookupResult(set(), numbers, large))
     return results
 

@@ -175,7 +175,7 @@ class SqliteIndex:
                 lengths = _read_lengths(db, _make_row_keys(language_numbers, request))
                 for bucket, length in zip(request.buckets.tolist(), lengths, strict=True):
                     if length:
-                        record = packed_buckets.make_record(language, bucket)
+                        record = packed_buckets.make_bucket(language, bucket)
                         sizes[record] = length // packed_buckets.NUMBER_BYTES
             return sizes
 

@@ -187,7 +187,7 @@ def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: 
 def _make_row(
     case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str], last: dict[int, tuple[int, str]]
 ) -> tuple[object, ...]:
-    hidden = min(row["same_author"] for row in every)
+    hidden = min(row["same_author"] for row in every)  # pairs of one author count where there are no others
     rows = [row for row in every if row["same_author"] == hidden]
     lead = min(rows, key=lambda row: (-(row["similarity"] or 0.0), row["later"]))
     found_kinds, statuses = {row["kind"] for row in rows}, [row["status"] for row in rows]

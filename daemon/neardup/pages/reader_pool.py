@@ -116,7 +116,7 @@ class ReaderPool:
             for connection in self._connections:
                 connection.enforce_budget()
 
-    def path_of(self, story: Story) -> str:
+    def make_path(self, story: Story) -> str:
         """A story's page, as a path below content.url."""
         return make_path(self._content, story)
 

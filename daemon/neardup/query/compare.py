@@ -133,7 +133,7 @@ async def load_story(pool: ReaderPool, known: Mapping[str, Any]) -> LoadedStory 
         case Text() as text:
             return LoadedStory(text, known)
         case Unreadable(Skip.MISSING) as failure:
-            return UnreadableStory(known, f"{explain(failure)}: {pool.path_of(story)}")
+            return UnreadableStory(known, f"{explain(failure)}: {pool.make_path(story)}")
         case ReadFailed(Dead.STORE_ERROR, error):
             raise Transient(error)
         case failure:

@@ -31,9 +31,9 @@ from neardup.index.redis.records import (
     FillGuard,
     is_damaged,
     list_changed_options,
+    make_read_command,
     parse_position,
     parse_text,
-    read_key,
     record_added_languages,
 )
 from neardup.records import BandedFingerprint, Change, Language
@@ -75,7 +75,7 @@ class RedisIndex(ABC):
         self._parts = [[language] for language in bandings] if cluster else [list(bandings)]
         self._applied = [f"neardup:applied:{name}" for name in self._names.values()] if cluster else ["neardup:applied"]
         self._server = Server(clients, self._applied)
-        self._get_applied = [read_key(key) for key in self._applied]
+        self._get_applied = [make_read_command(key) for key in self._applied]
         self._index_key = compile_key_pattern([*codes, *codes.values()])
         self._guard = FillGuard(self._send, self._names)
 
@@ -105,7 +105,7 @@ class RedisIndex(ABC):
 
     async def read_position(self) -> IndexPosition:
         """What the index records about itself; no position if records are lost or unreadable."""
-        replies = await self._send([*(read_key(f"neardup:{fact}") for fact in FACTS), *self._get_applied])
+        replies = await self._send([*(make_read_command(f"neardup:{fact}") for fact in FACTS), *self._get_applied])
         facts = dict(zip(FACTS, map(parse_text, replies), strict=False))
         if is_damaged(facts, self._bits_of):
             return IndexPosition(facts["ledger"], facts["version"], None)
@@ -126,7 +126,12 @@ class RedisIndex(ABC):
         bits, packed = self._packed.bits, self._packed
         few = len(probes) <= FEW_PROBES  # a thread would cost more than these; many would hold up the event loop
         requests, mgets = packed.requests(probes) if few else await asyncio.to_thread(packed.requests, probes)
-        commands = [read_key("neardup:bits"), *self._get_applied, *chain.from_iterable(mgets), *self._get_applied]
+        commands = [
+            make_read_command("neardup:bits"),
+            *self._get_applied,
+            *chain.from_iterable(mgets),
+            *self._get_applied,
+        ]
         replies = iter(await self._send(commands))
         [bits_record] = islice(replies, 1)
         before = list(islice(replies, len(self._applied)))
@@ -147,7 +152,7 @@ class RedisIndex(ABC):
         await self._read_bits()
         for languages, key in zip(self._parts, self._applied, strict=True):
             async with self._server.transaction() as pipe:
-                count_keys = self._guard.keys(languages)
+                count_keys = self._guard.list_keys(languages)
                 await pipe.watch(key, *count_keys)
                 before = parse_number(await pipe.get(key))
                 refuse_gap(before, since)
@@ -237,7 +242,7 @@ class RedisIndex(ABC):
         await self._server.aclose()
 
     async def _read_bits(self) -> None:
-        [record] = await self._send([read_key("neardup:bits")])
+        [record] = await self._send([make_read_command("neardup:bits")])
         async with self._server.forget_positions_if_damaged():
             self._packed.bits = self._bits_of(parse_text(record))
 

@@ -18,7 +18,7 @@ from neardup.index.protocol import Bandings, Codes
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import Clients, Command
 from neardup.index.redis.packed import APPEND_EACH, TRIM_EACH
-from neardup.index.redis.records import parse_position, read_key
+from neardup.index.redis.records import make_read_command, parse_position
 from neardup.records import Change, Language
 
 
@@ -56,7 +56,7 @@ class Compact(RedisIndex):
 
     async def count_stories(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
-        replies = await self._send([read_key(self._count_key(language)) for language in self._bandings])
+        replies = await self._send([make_read_command(self._count_key(language)) for language in self._bandings])
         counts = map(parse_position, replies)
         return {language: n for language, n in zip(self._bandings, counts, strict=True) if n}
 

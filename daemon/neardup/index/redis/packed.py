@@ -113,7 +113,7 @@ class PackedBuckets:
         commands: list[Command] = []
         for language, positions in packed_buckets.group_positions(sample).items():
             buckets = self.request(language, [sample[n] for n in positions]).buckets
-            records += [packed_buckets.make_record(language, bucket) for bucket in buckets.tolist()]
+            records += [packed_buckets.make_bucket(language, bucket) for bucket in buckets.tolist()]
             commands += [("STRLEN", key) for key in self._keys[language].of(buckets)]
         return records, commands
 

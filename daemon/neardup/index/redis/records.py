@@ -33,18 +33,18 @@ PER_LANGUAGE = ("hamming", "bands")
 FACTS = ("ledger", "version", "bits", *SETTINGS)
 
 
-def read_key(key: str) -> Command:
+def make_read_command(key: str) -> Command:
     return ("MGET", key)
 
 
 def parse_text(reply: Sequence[bytes | None]) -> str | None:
-    """The text in the reply to `read_key`; None if the key does not exist or is no string."""
+    """The text in the reply to `make_read_command`; None if the key does not exist or is no string."""
     [value] = reply
     return None if value is None else value.decode(errors="replace")
 
 
 def parse_position(reply: Sequence[bytes | None]) -> int | None:
-    """The number in the reply to `read_key`; None if there is none."""
+    """The number in the reply to `make_read_command`; None if there is none."""
     [value] = reply
     return parse_number(value)
 
@@ -91,10 +91,10 @@ async def record_added_languages(
     takes the earliest position of the others.  `bits_of` gives the widths for a record of them.
     """
     names = [name for name in PER_LANGUAGE if name in current]
-    replies = await send([read_key(f"neardup:{name}") for name in ("bits", *names)])
+    replies = await send([make_read_command(f"neardup:{name}") for name in ("bits", *names)])
     bits, *recorded = map(parse_text, replies)
     known = parse_values(recorded[names.index("bands")])
-    replies = await send([read_key(key) for language, key in applied.items() if language in known])
+    replies = await send([make_read_command(key) for language, key in applied.items() if language in known])
     position = find_earliest([parse_position(reply) for reply in replies]) if replies else None
     added = [key for language, key in applied.items() if language not in known]
     facts = {name: extend_record(value, current[name]) for name, value in zip(names, recorded, strict=True)}
@@ -132,12 +132,12 @@ class FillGuard:
         if count != self._counts[language]:
             raise make_data_lost()
 
-    def keys(self, languages: Iterable[Language]) -> list[str]:
+    def list_keys(self, languages: Iterable[Language]) -> list[str]:
         """The keys of the counts of those languages that were written to and have no position yet."""
         return [self._keys[language] for language in languages if language in self._counts]
 
     def refuse_loss(self, counts: Sequence[int | None], languages: Iterable[Language]) -> None:
-        """Raise Transient if Redis's counts, the values of `keys(languages)`, show a loss."""
+        """Raise Transient if Redis's counts, the values of `list_keys(languages)`, show a loss."""
         if list(counts) != [self._counts[language] for language in languages if language in self._counts]:
             raise make_data_lost()
 
