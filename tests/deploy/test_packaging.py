@@ -84,7 +84,10 @@ def test_files_and_sqlite_need_no_extra(bare: Callable[[str], Neardup]) -> None:
 
 
 def test_without_the_extra_of_translations_the_desk_speaks_english(bare: Callable[[str], Neardup]) -> None:
-    code = "from neardup.moderation.desk import pages as p; print(*p.list_interfaces(), p.choose_preferred_interface('hi').code)"
+    code = (
+        "from neardup.moderation.desk import pages as p;"
+        " print(*p.list_interfaces(), p.choose_preferred_interface('hi').code)"
+    )
     done = subprocess.run([sys.executable, "-c", code], env=bare("").env, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["en", "en"], done.stderr
 
