@@ -20,9 +20,8 @@ from tests.support.faults.small_disks import mounted
 from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
 from tests.support.paths import ROOT
-from tests.support.sampling import CHAOS
 
-STORIES = 2_000 if CHAOS > 1 else 1_000
+STORIES = 2_000
 STEPS = ["_copy", "files.find_faults", "Path.replace", "sync_folder"]  # the steps of a copy
 KILLED = """
 import os
