@@ -6,6 +6,7 @@ sets of word pairs of the two texts.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -191,6 +192,7 @@ def examine(
         return _assess_skeletons([texts], thresholds, common)[0]
     overlap = _measure_overlap(a, b, count_shared(a.shingles, b.shingles), bits)
     [by_words] = _assess_copied([texts], [overlap], [a.word_hashes, b.word_hashes], ONE_PAIR, thresholds, common)
+    by_words = _measure_run(texts, by_words)
     if by_words.kind is not None:
         return by_words
     for assess_others in (_assess_disguised, _assess_rewritten):
@@ -238,7 +240,8 @@ def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
     words, compared = [text.word_hashes for text in texts], [pairs[n] for n in aligned]
     assessed = _assess_copied(compared, [overlaps[n] for n in aligned], words, places[aligned], thresholds, common)
     for n, assessment in zip(aligned, assessed, strict=True):
-        found[n] = _drop_unrecorded(assessment)
+        recorded = _drop_unrecorded(assessment)
+        found[n] = recorded and _measure_run(pairs[n], recorded)
     return found
 
 
@@ -250,25 +253,23 @@ def _assess_copied(  # noqa: PLR0917 - what both callers have at hand
     thresholds: Thresholds,
     common: PassageHashes,
 ) -> list[Assessment]:
-    """The assessments of pairs by what their texts share; `places` are those of their texts in `words`."""
+    """The assessments of pairs by what their texts share; `places` are those of their texts in `words`.
+
+    The longest run is measured only where the alignment finds it.
+    """
     commons = list_common_in_both([(a, b) for a, b, *_ in pairs], common)
     shares = _find_copied_apart(words, places, commons)
     signals = [
-        _add_signals(overlap, _measure_extra(texts, overlap, share, held))
+        _add_signals(overlap, _measure_extra(texts, overlap, share, held), share.longest_run)
         for texts, overlap, share, held in zip(pairs, overlaps, shares, commons, strict=True)
     ]
     whole = [n for n, measured in enumerate(signals) if shares[n].common_words and counts_common(measured, thresholds)]
     for n, share in zip(whole, find_copied_of_pairs(words, places[whole], NO_HASHES), strict=True):
         extra = {name: value for name, value in signals[n].extra.items() if name != COMMON_WORDS}
-        shares[n], signals[n] = share, _add_signals(signals[n], extra | {COPIED_WORDS: share.words})
+        shares[n], signals[n] = share, _add_signals(signals[n], extra | {COPIED_WORDS: share.words}, share.longest_run)
     return [
-        Assessment(
-            find_kind(measured, thresholds),
-            _add_signals(measured, measured.extra, _run_of(texts, share)),
-            share.spans_a,
-            share.spans_b,
-        )
-        for texts, measured, share in zip(pairs, signals, shares, strict=True)
+        Assessment(find_kind(measured, thresholds), measured, share.spans_a, share.spans_b)
+        for measured, share in zip(signals, shares, strict=True)
     ]
 
 
@@ -289,12 +290,13 @@ def _find_copied_apart(words: Sequence[Hashes], places: Pairs, commons: Sequence
     return [found[n] for n in range(len(places))]
 
 
-def _run_of(texts: _Texts, share: Copied) -> int:
-    return (
-        measure_longest_run(texts.a.word_hashes, texts.b.word_hashes)
-        if share.longest_run is None
-        else share.longest_run
-    )
+def _measure_run(texts: _Texts, assessment: Assessment) -> Assessment:
+    """The assessment with the longest run, where the alignment did not find it; few pairs are worth the time."""
+    signals = assessment.signals
+    if signals.longest_run_words is not None:
+        return assessment
+    run = measure_longest_run(texts.a.word_hashes, texts.b.word_hashes)
+    return replace(assessment, signals=_add_signals(signals, signals.extra, run))
 
 
 def _assess_disguised(
