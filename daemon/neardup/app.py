@@ -18,11 +18,11 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from neardup.config import Config, Detection
@@ -54,8 +54,7 @@ if TYPE_CHECKING:
 REFERENCE_COMMAND = "reference"
 
 
-@dataclass(frozen=True, slots=True)
-class App:
+class App(Struct, frozen=True):
     """The open parts that commands share; `reader` is a second, read-only connection to the ledger."""
 
     config: Config
@@ -476,8 +475,7 @@ def list_hooks(config: Config, ledger: Ledger, stop: asyncio.Event) -> "list[Hoo
     return [refreshing, Hook("export", export, vital=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
+class Synced(Struct, frozen=True):
     """The outcome of a sync: the summary of its run, and how many works it added, updated and removed."""
 
     summary: "RunSummary"

@@ -5,7 +5,6 @@ Times are whole milliseconds since 1970 in UTC; the functions at the end write a
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -13,6 +12,7 @@ from typing import Any, Literal, NamedTuple, NewType, Self
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 Language = NewType("Language", str)  # a registered language's name: see neardup.core.languages
 
@@ -56,8 +56,7 @@ class Dead(StrEnum):
 DEAD_LETTER_REASONS = (*map(str, Dead), str(Skip.MISSING))
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Struct, frozen=True):
     """One listed story; `path` is None if the listing names no path, `position` is that of its row in the listing.
 
     `name` is the id in the listing where that is no integer; `id` is then made from it.  A work of the reference has a
@@ -98,8 +97,7 @@ def is_work(story_id: int) -> bool:
     return story_id < 0
 
 
-@dataclass(frozen=True, slots=True)
-class BadRow:
+class BadRow(Struct, frozen=True):
     """A listed row that does not describe a story; `key` is the id of a page that has a `name`, which is its path."""
 
     key: str
@@ -117,8 +115,7 @@ class BadRow:
 ListedRow = Story | BadRow
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Struct, frozen=True):
     """The fingerprint of a text: `text_hash` and `simhash` of 16 bytes each, `signature` of 64 bytes.
 
     `shingles` is the number of distinct pairs of adjacent words.  A text with too few of them has no signature.
@@ -195,8 +192,7 @@ class Rendering(NamedTuple):
 RENDERINGS = tuple(Rendering(reason, by) for by in ("native", "python") for reason in RENDER_REASONS)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """What is unusual about a story, beside its outcome.
 
     `detail` is the script or the limit, or the share in percent, such as "63 %"; "" for a story that was skipped.
@@ -212,8 +208,7 @@ class Mark:
 Marks = tuple[Mark, ...]  # of distinct reasons
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprinted:
+class Fingerprinted(Struct, frozen=True):
     """The story is new or its text has changed; `page_title` names it if the listing does not.
 
     `text_sha256` is `Text.sha256`, None where only the fingerprint is at hand.
@@ -228,8 +223,7 @@ class Fingerprinted:
     text_sha256: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """The story has no new fingerprint, for a named reason; `was_asked` if its page had to be asked for.
 
     `marks` replace those on record; None leaves them as they are, because the page was not read.
@@ -242,8 +236,7 @@ class Skipped:
     marks: Marks | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLettered:
+class DeadLettered(Struct, frozen=True):
     """The story or row could not be processed, for a named reason."""
 
     story: ListedRow
@@ -254,8 +247,7 @@ class DeadLettered:
 Outcome = Fingerprinted | Skipped | DeadLettered
 
 
-@dataclass(frozen=True, slots=True)
-class StoredVersion:
+class StoredVersion(Struct, frozen=True):
     """What the ledger has on a story, to decide whether the story has changed.
 
     `number` is that of the change by which its text was recorded.
@@ -275,8 +267,7 @@ def make_etag(status: os.stat_result) -> str:
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
-@dataclass(frozen=True, slots=True)
-class BandedFingerprint:
+class BandedFingerprint(Struct, frozen=True):
     """What an index stores a story by: its language, SimHash (16 bytes) and signature (64 bytes, or None)."""
 
     language: Language
@@ -284,8 +275,7 @@ class BandedFingerprint:
     signature: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One entry of the ledger's outbox: the bands that a story leaves, and the bands that it enters.
 
     The bands of the SimHash contain the id of the story, which is removed from the bands that it leaves.  The bands of
@@ -300,8 +290,7 @@ class Change:
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """The progress of a backfill: the id of the listing, an offset in it, and the latest `updated_at` so far."""
 
     listing: str
@@ -318,8 +307,7 @@ NO_SPANS: Spans = np.empty((0, 2), np.int32)
 MIN_BLOCK = 12
 
 
-@dataclass(frozen=True, slots=True)
-class PairedStory:
+class PairedStory(Struct, frozen=True):
     """One story of a candidate pair, with what is needed to verify the pair and to read the text again."""
 
     id: int
@@ -344,11 +332,10 @@ class PairedStory:
     @classmethod
     def of_row(cls, row: Mapping[str, Any], suffix: str = "") -> Self:
         """The story of a row whose columns have the names of the fields, each with this suffix."""
-        return cls(*(row[name + suffix] for name in cls.__slots__))
+        return cls(*(row[name + suffix] for name in cls.__struct_fields__))
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A nominated pair, `a.id` < `b.id`.  The thresholds, flags and counts of a pair are those of a's language."""
 
     a: PairedStory
@@ -368,8 +355,7 @@ class Candidate:
 Kind = str  # how two stories match: the name of a row of neardup.core.verify.tiers.TIERS
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
+class Copied(Struct, frozen=True):
     """What two texts share, as `core.verify.alignment` finds it.
 
     - `words`: the equal words of all blocks, without repetitions: where a text repeats a passage, it counts once.
@@ -386,8 +372,7 @@ class Copied:
     longest_run: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Signals:
+class Signals(Struct, frozen=True):
     """The measurements of a pair, by which the tiers decide.
 
     `hamming` counts the bits in which the SimHashes differ.  `jaccard` and the containments compare the sets of
@@ -436,8 +421,7 @@ PERMITTED = "permitted"  # the status of a flag that no verdict decides, and a p
 STATUSES = ("open", PERMITTED, *(verdict.value for verdict in DECIDING))  # of the flags that were not withdrawn
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Assessment:
+class Assessment(Struct, frozen=True, eq=False):
     """The result of verifying a pair; `kind` is None for a near miss.
 
     `spans_a` and `spans_b` are the copied words of either text, as `core.verify.alignment` finds them; none if a text

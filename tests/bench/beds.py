@@ -5,10 +5,11 @@ template.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from string import Template
+
+from msgspec import Struct
 
 from tests.bench.pages import AUTHORS, TITLE_WORDS, Page, Story, bare_page, document
 
@@ -34,8 +35,7 @@ RELATED_STORY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Bed:
+class Bed(Struct, frozen=True):
     """One kind of page; `body` selects the story on it, "" is the whole page."""
 
     page: Page

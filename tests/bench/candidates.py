@@ -9,7 +9,6 @@ all bands with SUNION and their hashes with HMGET.  Figures are printed, never a
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import redis
 import uvloop
+from msgspec import Struct, field
+from msgspec.structs import replace
 from neardup.config import Detection
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.candidates.select import Nominee, select_matches
@@ -51,8 +52,7 @@ DETECTION = Detection()
 THRESHOLDS = {LANGUAGE: DETECTION.of(LANGUAGE)}
 
 
-@dataclass(slots=True)
-class Cost:
+class Cost(Struct):
     """Seconds of wall time, of this process's CPU and of the server's CPU."""
 
     wall: float = 0.0
@@ -60,8 +60,7 @@ class Cost:
     server: float = 0.0
 
 
-@dataclass(slots=True)
-class Figures:
+class Figures(Struct):
     """The figures of one index.
 
     `candidates` and `nominated` have a count for each lookup.  `found` lists by kind, for each probe, whether its

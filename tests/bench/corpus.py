@@ -7,11 +7,11 @@ the containment `c` of the smaller set.  Pairs that are not listed have little i
 import csv
 import json
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import click
+from msgspec import Struct
 from neardup.core.languages import SHIPPED
 from neardup.core.text.decoding import NoStoryText
 from neardup.core.text.extraction import Extraction
@@ -25,8 +25,7 @@ MAY = 0.45  # a pair with both scores below this is false; other pairs may be fo
 Pair = tuple[int, int]  # ids, the lower first
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A story and the text of its page."""
 
     id: int
@@ -34,8 +33,7 @@ class Document:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(Struct, frozen=True):
     """The pairs that must be found, by the score that makes them copies, and the pairs that may be found."""
 
     jaccard: frozenset[Pair]

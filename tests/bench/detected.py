@@ -3,14 +3,14 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tests.bench.corpus import Pair
 from tests.support.resource_meter import cpu_seconds
 
 
-@dataclass(slots=True)
-class Detected:
+class Detected(Struct):
     """The pairs that were found, as ids with the lower first; CPU time by stage, and wall time, in seconds.
 
     The CPU time is that of the process, all its threads, and its children that have ended.  `index_bytes` is the size

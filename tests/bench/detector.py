@@ -11,13 +11,13 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 import uvloop
+from msgspec.structs import asdict, replace
 from neardup.app import App, open_app, run_once
 from neardup.cli.console import set_up_logging
 from neardup.config import Config, load

@@ -12,11 +12,11 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
 
 import click
+from msgspec import Struct
 from neardup.core.text.chunks import cut_chunks
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
@@ -32,8 +32,7 @@ NOMINATED = 60  # in each language, of which the first that are not of the same 
 BATCH_TEXTS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
+class Labelled(Struct, frozen=True):
     """A text, what it is a copy of, and what it is not compared with."""
 
     id: str
@@ -47,8 +46,7 @@ class Labelled:
         return self.family is not None and self.family == other.family
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """Two texts that were compared, by their places."""
 
     a: int

@@ -9,10 +9,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
+from msgspec import Struct, field
 
 from tests.bench.pages import FIRST_ID
 from tests.bench.report import MICRO
@@ -26,8 +26,7 @@ go_option = click.option(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A command line, and variables of its environment."""
 
     command: Sequence[str]

@@ -4,11 +4,11 @@ import csv
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from neardup.core.fingerprint.common_words import are_rare
 from neardup.core.verify.text import Text
 
@@ -27,8 +27,7 @@ CONSONANTS = [chr(code) for code in range(0x0915, 0x0939)]
 MARKS = ["", *map(chr, (0x093E, 0x093F, 0x0940, 0x0941, 0x0942, 0x0947, 0x0948, 0x094B, 0x094C, 0x094D))]
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Struct, frozen=True):
     """A story's words; `copy` if they are those of an earlier story.
 
     `related` are the openings of the stories before it, for pages that name other stories.

@@ -10,7 +10,6 @@ import re
 import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +17,8 @@ from typing import Any
 
 import click
 from datasketch import MinHash, MinHashLSH
+from msgspec import Struct
+from msgspec.structs import asdict
 from neardup.core.languages import LANGUAGES
 from neardup.core.text.normalize import tokenize
 from rensa import RMinHash, RMinHashLSH
@@ -36,8 +37,7 @@ FEATURE_LETTERS = 3
 Words = Callable[[str], list[bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Struct, frozen=True):
     """How a library makes sketches of texts, and how it creates, queries and fills an index of them.
 
     The memory of an index can be measured if it is made of Python's objects.

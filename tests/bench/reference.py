@@ -17,7 +17,6 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ import aioboto3  # type: ignore[import-untyped]
 import click
 import xxhash
 from botocore.config import Config
+from msgspec.structs import asdict
 from redis.asyncio import Redis
 
 from tests.bench.pages import LANGUAGE, read_ids

@@ -3,10 +3,10 @@
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import redis
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
@@ -18,8 +18,7 @@ MICRO = 1e6
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One run of a flow, with Redis's CPU seconds where it used Redis."""
 
     flow: Measured

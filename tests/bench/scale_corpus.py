@@ -1,10 +1,10 @@
 """Any number of synthetic stories, with the languages mixed in the platform's proportions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
+from msgspec import Struct
 from neardup.config import Thresholds
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.fingerprint.word_hashes import measure_hamming
@@ -21,8 +21,7 @@ THRESHOLDS = Thresholds()
 SEED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """A story to look up, and the number and the id of its original: (0, 0) if it is unrelated to all stories.
 
     A lookup must find the original of a probe that is `near` (within the Hamming distance) or `shares_bands` (enough of

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
+from msgspec import Struct, field
 from neardup.core.candidates.select import Nominee, merge_found, select_matches
 from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import LookupResult
@@ -20,8 +20,7 @@ THRESHOLDS = {language: DETECTION.of(language) for language in LANGUAGES}
 TIERS = ("near", "both")  # lookups by SimHash alone, and by SimHash and signature
 
 
-@dataclass(frozen=True, slots=True)
-class Lookups:
+class Lookups(Struct, frozen=True):
     """The probes, and the number of the ledger's last story when they were drawn."""
 
     probes: Sequence[Probe]
@@ -61,8 +60,7 @@ async def _nominated(
     return select_matches(groups, results, candidates.where(candidates.numbers <= last), THRESHOLDS)
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(Struct):
     """Counts of lookups.
 
     `seconds` has the time of each batch.  `found` records, for each planted copy, whether its original was found.

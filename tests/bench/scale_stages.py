@@ -6,13 +6,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import structlog
 import uvloop
+from msgspec import Struct
 from neardup.config import Detection, Run
 from neardup.core.candidates.all_pairs import find_near_pairs
 from neardup.core.candidates.top_k import Shortlist
@@ -50,8 +50,7 @@ INDEXES = (*LAYOUTS, "sqlite")
 Figures = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """A ledger, and the index to measure: with a layout, in the Redis at `url`; without one, in the SQLite `file`."""
 
     ledger: Path

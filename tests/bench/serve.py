@@ -19,13 +19,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import neardup as client_library
 import numpy as np
+from msgspec.structs import replace
 from neardup.core.fingerprint.common_words import are_rare
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify.text import Text

@@ -3,11 +3,11 @@
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import redis
+from msgspec import Struct
 from neardup.index.redis import Layout
 from neardup.ledger import connect, outbox
 from neardup.records import Language
@@ -20,8 +20,7 @@ from tests.support.servers import redis_server
 from tests.support.synthetic_stories import commit
 
 
-@dataclass(frozen=True, slots=True)
-class StartState:
+class StartState(Struct, frozen=True):
     """The folder that holds these files; if it is empty, runs start with an empty ledger and index."""
 
     folder: Path

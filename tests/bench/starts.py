@@ -14,10 +14,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from msgspec import Struct
 from neardup.pages.fork_server import READER_ENVIRONMENT
 
 from tests.bench.report import out, table_of
@@ -33,8 +33,7 @@ PYTHON = (sys.executable, "-P", "-c")
 NEARDUP = (*PYTHON, "from neardup.cli import main; main()")  # as the installed script
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """A process from its start to its end: seconds, CPU seconds of it and its children, and its peak memory in MiB."""
 
     seconds: float

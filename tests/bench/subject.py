@@ -7,10 +7,10 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 
 import click
+from msgspec.structs import asdict
 from neardup.app import open_app, run_once
 from neardup.cli.command import run_async
 from neardup.cli.console import set_up_logging

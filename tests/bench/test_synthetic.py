@@ -41,7 +41,7 @@ def test_a_seed_gives_the_same_stories_in_chunks_or_at_once(make: Callable[[], D
     whole = synthetic.draw(np.random.default_rng(7), distribution, count)
     parts = [*synthetic.draw_chunks(np.random.default_rng(7), distribution, count)]
     assert [len(part) for part in parts] == [CHUNK, 100]
-    for column in Stories.__slots__:
+    for column in Stories.__struct_fields__:
         assert np.array_equal(np.concatenate([getattr(part, column) for part in parts]), getattr(whole, column))
 
 

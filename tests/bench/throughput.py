@@ -7,13 +7,13 @@ turns, each in a process of its own.  nginx, Redis and the flow share the machin
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 import redis
+from msgspec import Struct
 
 from tests.bench import reference, report, stages, starts, subject
 from tests.bench.beds import BARE, BEDS, Bed
@@ -31,16 +31,14 @@ LOOK_UPS = "bare, with look-ups"
 EMBEDDED, SERVED, REFERENCE = "neardup, files + SQLite", "neardup, S3 + Redis", "reference, S3 + Redis"
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """The pages of one kind: their folder, and the endpoint of the store that serves it."""
 
     pages: Path
     endpoint: str
 
 
-@dataclass(frozen=True, slots=True)
-class Flows:
+class Flows(Struct, frozen=True):
     """The flows and their pages; the reference processes the first `reference_count` of `stories`."""
 
     folder: Path

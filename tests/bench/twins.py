@@ -8,13 +8,13 @@ The server, Redis and the flow share the machine.
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 import redis
+from msgspec.structs import replace
 from neardup.index.redis import Layout
 from neardup.records import Language
 

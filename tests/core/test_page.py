@@ -6,13 +6,13 @@ import re
 import subprocess
 import sys
 import unicodedata
-from dataclasses import replace
 from hashlib import sha256
 from itertools import cycle
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.page import (

@@ -1,10 +1,10 @@
 """Fixtures of the fault tests: commands that can be killed, a faulty object store, and the rows of the fault table."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from tests.support.command import Neardup
 from tests.support.faults.bed import configuration, over_s3, served_samples

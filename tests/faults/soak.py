@@ -21,10 +21,10 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
 
+from msgspec import Struct, field
 from neardup.errors import NeardupError, Transient
 from neardup.ledger import read
 
@@ -50,8 +50,7 @@ REDIS_SECONDS = 2.0  # the duration of a Redis fault
 TENTHS = 10
 
 
-@dataclass(slots=True)
-class Soaked:
+class Soaked(Struct):
     """The results of a soak; `memory_mb` is the peak in MiB of the daemon and its children in each tenth of the run."""
 
     listed: int
@@ -124,8 +123,7 @@ def _held(ledger: Path) -> int:
     return 0  # the ledger does not exist yet, or has no tables
 
 
-@dataclass(slots=True)
-class _Soak:
+class _Soak(Struct):
     neardup: Neardup
     soaked: Soaked
 

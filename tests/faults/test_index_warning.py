@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import redis
+from msgspec.structs import replace
 from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.ops import doctor

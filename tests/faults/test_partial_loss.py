@@ -3,12 +3,12 @@
 import asyncio
 import csv
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.pipeline.progress import Progress
@@ -69,8 +69,7 @@ def fast() -> Iterator[None]:
         yield
 
 
-@dataclass
-class Scene:
+class Scene(Struct):
     """A ledger of its own with an index of this kind, and runs over the corpus; `expected` is the undisturbed state."""
 
     kind: str

@@ -3,10 +3,10 @@
 import asyncio
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.index.passages.segment import Segment
@@ -49,8 +49,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
     return planted
 
 
-@dataclass
-class Scene:
+class Scene(Struct):
     """A ledger of its own, and runs over the planted stories; `expected` is the undisturbed state."""
 
     planted: Planted

@@ -7,13 +7,13 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 from unittest.mock import AsyncMock
 
 import pytest
 import stamina
+from msgspec import Struct
 from neardup.errors import Transient
 from neardup.ledger import Ledger
 from neardup.pipeline.index_wait import IndexWait
@@ -76,8 +76,7 @@ class Run:
         )
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """Creates deployments after a backfill, and compares them after a daily run with the undisturbed state."""
 
     driver: Driver

@@ -7,7 +7,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 from neardup.config import Content
 from neardup.errors import Fatal
 from neardup.ledger.dead_letters import DeadLetterFilter
@@ -66,8 +66,7 @@ mixtures = st.dictionaries(st.sampled_from(PATHS), page_faults, max_size=20)
 store_faults = st.sampled_from([{}, {}, {PATHS[40]: [Fault.EXPIRED]}, {PATHS[20]: [Fault.NO_BUCKET]}])
 
 
-@dataclass(frozen=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """A command, the faults of its requests for pages, and faults of the whole store."""
 
     command: str

@@ -1,10 +1,9 @@
 """Every index records the settings that decide on buckets, and notices when they have changed."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.candidates.banding import Banding
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.index.packed_buckets import MAX_BITS, MIN_BITS

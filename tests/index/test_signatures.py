@@ -3,12 +3,12 @@ buckets that it did not read in full.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from itertools import product
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.candidates.banding import Banding
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.languages import LANGUAGES

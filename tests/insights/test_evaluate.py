@@ -2,10 +2,10 @@
 
 import sqlite3
 from collections import Counter
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.insights.evaluate import measure
 from neardup.insights.evaluate.corpus import COPIES, Copy, Corpus, Original, PlantedStory, plant

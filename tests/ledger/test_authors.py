@@ -3,11 +3,11 @@
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 from neardup.core.verify.tiers import PARTIAL
 from neardup.ledger import authors, similarities, stories, verdicts
 from neardup.records import DECIDING, Fingerprinted, Skip, Skipped, Story, Verdict
@@ -29,8 +29,7 @@ flagged = st.dictionaries(st.sampled_from(PAIRS), st.none() | st.sampled_from(DE
 relisted = st.dictionaries(st.integers(1, STORIES), facts, max_size=3)
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A flag as the author of `story` sees it."""
 
     author: str

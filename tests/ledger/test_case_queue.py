@@ -2,12 +2,12 @@
 
 import json
 import sqlite3
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.verify.tiers import EXACT, NEAR, PASSAGE
 from neardup.ledger import case_queue, cases, verdicts
 from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelection, Inbox, Order

@@ -2,10 +2,11 @@
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.clusters import find_clusters as clusters_of
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR, TRANSLITERATED, find_tier, list_kinds
@@ -26,8 +27,7 @@ scores = st.none() | st.tuples(shares, shares, shares)
 ids = st.integers(1, STORIES)
 
 
-@dataclass(frozen=True)
-class Flag:
+class Flag(Struct, frozen=True):
     """A row as the test thinks of it."""
 
     a: int

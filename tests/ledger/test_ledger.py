@@ -5,10 +5,10 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from neardup.config import Thresholds
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.scores import assess

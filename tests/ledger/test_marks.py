@@ -2,10 +2,10 @@
 
 from collections import Counter
 from contextlib import closing
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.ledger import marks, stories
 from neardup.ledger.marks import MarkedAuthor, MarkedStory, MarkFilter
 from neardup.ledger.stories import remove_all

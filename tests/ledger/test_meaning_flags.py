@@ -3,11 +3,11 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.verify.tiers import RETOLD, SIMILAR, TRANSLATED
 from neardup.errors import Conflict
 from neardup.ledger import cases, flags, meaning_flags, similarities, stories, verdicts

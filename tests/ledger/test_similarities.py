@@ -1,13 +1,13 @@
 """Laws: similarities are those computed from scratch, and none is due; packing spans loses nothing."""
 
 import sqlite3
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
+from msgspec import Struct
 from neardup.core.verify.spans import count_words, union_of_spans
 from neardup.core.verify.tiers import list_kinds
 from neardup.ledger import flags, similarities, stories
@@ -24,8 +24,7 @@ runs = st.lists(st.tuples(st.integers(0, WORDS - 1), st.integers(1, 15)), min_si
 )
 
 
-@dataclass(frozen=True)
-class Copied:
+class Copied(Struct, frozen=True):
     """What a story copies from a source, as the test computes it."""
 
     source: int

@@ -4,11 +4,11 @@ with each other; and works that are removed leave the ledger as if it had never 
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.publication_order import Dates, find_earlier, make_sort_key
 from neardup.core.verify.clusters import Edge, find_clusters
 from neardup.ledger import (

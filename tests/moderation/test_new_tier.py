@@ -51,7 +51,7 @@ PAIRS = {
 EXPECTED_ORDER = [(7, 8), (5, 6), (3, 4), (1, 2)]
 
 SCRIPT = """
-from dataclasses import replace
+from msgspec.structs import replace
 from neardup.core.verify import tiers
 tiers.TIERS = (*tiers.TIERS, replace(tiers.TIERS[0], kind="quoted", severity=999))
 

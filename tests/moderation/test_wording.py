@@ -1,12 +1,12 @@
 """The wording: unknown facts are reported as unknown, and no share is rounded to 0 or 100 %."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import EXACT
 from neardup.moderation.wording import (

@@ -4,11 +4,11 @@ The store is a real HTTP server that sends chosen statuses.
 """
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
 
 import pytest
 import stamina
 from aiohttp import web
+from msgspec import Struct, field
 from neardup.config import Content
 from neardup.records import Dead, DeadLettered, Fingerprinted, Outcome, Skip, Skipped, Story
 from neardup.retry import ATTEMPTS
@@ -22,8 +22,7 @@ STORY = Story(1, HINDI, "page.html")
 PAGE = "<p>राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और लिखता था।</p>"
 
 
-@dataclass
-class FaultyStore:
+class FaultyStore(Struct):
     """An object store that answers the next requests with `statuses`, and further ones with a page."""
 
     port: int

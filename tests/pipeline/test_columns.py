@@ -8,11 +8,11 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.columns import Outcomes, StoryColumns
 from neardup.core.languages import SHIPPED
 from neardup.core.packed_page import PackedPages

@@ -4,11 +4,11 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
 from neardup.core.columns import Outcomes
@@ -43,8 +43,7 @@ def fingerprint(text: int) -> Fingerprint:
     return Fingerprint(draw.randbytes(16), draw.randbytes(16), draw.randbytes(64), 100, 99, passages)
 
 
-@dataclass
-class Scene:
+class Scene(Struct):
     """A ledger with its indexes, all in step."""
 
     ledger: Ledger

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.config import Detection
 from neardup.core.columns import Outcomes
 from neardup.errors import Fatal

@@ -1,7 +1,6 @@
 """Laws of progress: its rate and its time left are those of the phase; whoever looks meanwhile reads a whole record."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -9,6 +8,7 @@ from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 from neardup.ledger import Ledger, connect, lock
 from neardup.pipeline import progress as progress_module
 from neardup.pipeline.progress import Progress, log_progress

@@ -7,12 +7,12 @@ other, in the order of the listing.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct, field
 from neardup.pipeline.stages import MAX_BATCHES, Pipeline
 
 TIMEOUT_SECONDS = 5
@@ -52,8 +52,7 @@ async def turns(n: int) -> None:
         await asyncio.sleep(0)
 
 
-@dataclass
-class Factory:
+class Factory(Struct):
     """Stages in memory that record what they did; `delays` and `pace` slow them down by turns of the event loop.
 
     The source yields blocks of `block` rows, and if `settled` is not 0, each row of that many needs no work.

@@ -9,7 +9,6 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import replace
 from functools import cache
 from typing import cast
 
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.columns import Outcomes
 from neardup.core.languages import SHIPPED
 from neardup.core.page import Page, fingerprint_page

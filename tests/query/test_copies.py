@@ -49,7 +49,7 @@ def test_an_index_finds_what_find_copies_finds(found: set[Hashable]) -> None:
     index, looked_up = neardup.Index(), set[Hashable]()
     for key, text in TEXTS.items():
         for copy in index.look_up(text):
-            looked_up |= facts_of([Copy(**{name: getattr(copy, name) for name in Copy.__slots__} | {"b": key})])
+            looked_up |= facts_of([Copy(**{name: getattr(copy, name) for name in Copy.__struct_fields__} | {"b": key})])
         index.add(key, text)
     assert looked_up == found
     assert len(index) == len(TEXTS)

@@ -33,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def without_position(story: ListedRow) -> dict[str, Any]:
     assert isinstance(story, Story), story
-    return {name: getattr(story, name) for name in Story.__slots__ if name != "position"}
+    return {name: getattr(story, name) for name in Story.__struct_fields__ if name != "position"}
 
 
 async def test_it_lists_what_the_csv_file_lists(made: Path) -> None:

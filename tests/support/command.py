@@ -5,9 +5,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from tests.support.forked_command import Command, ForkedProcess, run_forked
 from tests.support.forked_readers import is_obeyed
@@ -25,8 +26,7 @@ def environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith("NEARDUP_")} | {"NEARDUP_RUN__CANARIES": "0"}
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """The exit code and the output of a command that has ended."""
 
     code: int
@@ -44,8 +44,7 @@ class Ended:
         return dict(json.loads(self.out.splitlines()[-1]))
 
 
-@dataclass(frozen=True)
-class Neardup:
+class Neardup(Struct, frozen=True):
     """The command, run as a process in its own folder with the configuration config.toml of that folder.
 
     With `is_forked` it is forked from a process that has loaded the program, otherwise it is a new interpreter.

@@ -2,11 +2,11 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify.tiers import PARTIAL
@@ -18,8 +18,7 @@ PARAGRAPH = 60  # words
 DAY = 86_400_000
 
 
-@dataclass(frozen=True)
-class CopiedFrom:
+class CopiedFrom(Struct, frozen=True):
     """A source: its words, and what the story copied: (first word in the story, first word in the source, words)."""
 
     words: Sequence[str]

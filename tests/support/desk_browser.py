@@ -5,12 +5,12 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
+from msgspec import Struct, field
 from neardup.moderation.desk.moderators import NAME_COOKIE
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
@@ -51,8 +51,7 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@dataclass
-class Desk:
+class Desk(Struct):
     """`neardup review` as a process; `log` holds the first line of its stderr, and the rest once it has ended."""
 
     address: str
@@ -84,8 +83,7 @@ def serving(neardup: Neardup, *arguments: str, **env: str) -> Iterator[Desk]:
             process.kill()
 
 
-@dataclass
-class Moderator:
+class Moderator(Struct):
     """A browser window with its own cookies; collects console errors, script errors and dialogs in `problems`."""
 
     context: BrowserContext

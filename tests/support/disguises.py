@@ -8,12 +8,12 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from random import Random
 
 import regex
+from msgspec import Struct
 from neardup.records import Language
 
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MARATHI, ODIA, PUNJABI, SAMPLED, TELUGU
@@ -24,8 +24,7 @@ INDIC = tuple(language for language in SAMPLED if language != ENGLISH)
 LATIN = (ENGLISH,)
 
 
-@dataclass(frozen=True, slots=True)
-class Disguise:
+class Disguise(Struct, frozen=True):
     """One way to hide a copy; `page` makes the markup of the text of a story in a language."""
 
     family: str

@@ -3,10 +3,10 @@
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from msgspec import Struct, field
 from neardup.config import Content
 from neardup.pages.store import Pages
 
@@ -16,8 +16,7 @@ KEY, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", 
 BODY = "<p>राम अपने गाँव के पुराने स्कूल में".encode()
 
 
-@dataclass
-class Server:
+class Server(Struct):
     """The port of the server, and the path and headers of each request it received."""
 
     port: int

@@ -5,8 +5,9 @@ Each story is made of the words of the language's sample stories, drawn at rando
 
 import csv
 import random
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tests.support.languages import CODES, SAMPLED
 from tests.support.sample_texts import STORIES
@@ -16,8 +17,7 @@ RUN_WORDS = 150
 EDIT_EVERY = 10  # one word in so many is replaced in an edited run
 
 
-@dataclass(frozen=True, slots=True)
-class Planted:
+class Planted(Struct, frozen=True):
     """A folder with manifest.csv and html/, and the pairs of stories that share a passage, the lower id first.
 
     An edited passage is likely to be found, and the others are sure to be.

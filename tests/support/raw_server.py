@@ -3,15 +3,15 @@
 import socketserver
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tests.support.servers import listening
 
 BLANK_LINE = b"\r\n\r\n"
 
 
-@dataclass
-class RawServer:
+class RawServer(Struct):
     """The port of the server; `answer` is what it sends, and `requests` the heads that it received."""
 
     port: int

@@ -7,16 +7,15 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct, field
 from neardup.pages.fork_server import end_server
 
 SAMPLE_SECONDS = 0.5  # reading the memory takes a few milliseconds
 
 
-@dataclass(slots=True)
-class Measured:
+class Measured(Struct):
     """One run of a flow; times in seconds, without the start-up of the process, but with that of its children.
 
     `children_cpu` is the part of `cpu` that is the children's.  `peak_mb` is the peak memory of the process and its

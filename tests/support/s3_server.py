@@ -13,13 +13,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, cast
 from urllib.parse import unquote, urlsplit
 
 import click
 import uvloop
+from msgspec import Struct
 
 BLANK_LINE = b"\r\n\r\n"
 RANGE = re.compile(r"bytes=(\d*)-(\d*)")
@@ -35,8 +35,7 @@ REASONS = {
 Response = tuple[bytes, bytes]  # head, body
 
 
-@dataclass(frozen=True, slots=True)
-class StoredObject:
+class StoredObject(Struct, frozen=True):
     """An object's bytes and its quoted ETag."""
 
     body: bytes

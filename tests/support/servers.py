@@ -8,11 +8,12 @@ import subprocess
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -112,8 +113,7 @@ async def serve_posts(handler: "Callable[[web.Request], Awaitable[web.Response]]
         await runner.cleanup()
 
 
-@dataclass(frozen=True)
-class Aws:
+class Aws(Struct, frozen=True):
     """moto's server: its endpoint and clients for it."""
 
     endpoint: str

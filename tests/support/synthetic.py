@@ -14,10 +14,10 @@ a real corpus with synthetic stories.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from neardup.core.candidates.banding import BAND_BITS, Numbers
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows
 from neardup.records import BandedFingerprint, Change, Language
@@ -50,8 +50,7 @@ HashBytes = npt.NDArray[np.uint8]  # (n, 16)
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Stories:
+class Stories(Struct, frozen=True):
     """The fingerprints of many stories; story n has the number n + 1 and the id FIRST_ID + n."""
 
     simhashes: HashBytes
@@ -71,8 +70,7 @@ class Stories:
             yield [Change(n + 1, FIRST_ID + n, None, banded, n + 1) for n, banded in new]
 
 
-@dataclass(frozen=True, slots=True)
-class Probes:
+class Probes(Struct, frozen=True):
     """Stories to look up, the kind of each, and the position of the original that it copies."""
 
     stories: Stories
@@ -80,8 +78,7 @@ class Probes:
     originals: Numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(Struct, frozen=True):
     """The probabilities of styles, and by style of each byte in a signature row and of each SimHash bit being set."""
 
     styles: Floats  # (s,), sum 1

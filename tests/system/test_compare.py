@@ -6,10 +6,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 from neardup.app import make_comparer
 from neardup.config import load
 from neardup.errors import Fatal
@@ -49,7 +49,7 @@ async def test_planted_pairs_are_compared_by_id(neardup: Neardup) -> None:
         languages.add(facts.a.language)
     assert languages == set(SAMPLED)
     printed = neardup("compare", str(pair["a"]), str(pair["b"]), "--json").facts
-    assert printed == json.loads(json.dumps(asdict(facts))), "the command prints something else"
+    assert printed == json.loads(json.dumps(to_builtins(facts))), "the command prints something else"
     assert neardup.ledger.read_bytes() == before, "the comparison changed the ledger"
 
 

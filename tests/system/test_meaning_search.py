@@ -60,7 +60,7 @@ async def test_translated_and_retold_stories_are_found(stories: Neardup, monkeyp
         raise RuntimeError
 
     with monkeypatch.context() as patched:
-        patched.setattr(neighbours, "settle", fails)
+        patched.setattr(neighbours, "put_searched", fails)
         with pytest.raises(RuntimeError):
             await run(stories)
     assert found(stories) == WANTED, "the pairs are on record before their stories count as searched for"

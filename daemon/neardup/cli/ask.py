@@ -1,7 +1,5 @@
 """The commands that answer a question about one text or story: `check`, `compare`, `show`, `proof`, `verify-proof`."""
 
-import json
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -14,6 +12,7 @@ from neardup.cli.command import (
     json_option,
     make_command,
     parse_story_id,
+    print_json,
     refuse_missing_folder,
     run_async,
 )
@@ -63,7 +62,7 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
     with console.show_waiting("check"):
         result = run_async(check_page)
     if as_json:
-        click.echo(json.dumps(result.as_dict(), ensure_ascii=False))
+        print_json(result.as_dict())
     else:
         if result.left_out is not None:
             click.echo(f"{file.name} is the page of the story {result.left_out}, which is held: it is left out")
@@ -110,7 +109,7 @@ def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json:
     with console.show_waiting("compare"):
         comparison = run_async(lambda _: compare_texts(make_comparer(config), a, b))
     if as_json:
-        click.echo(json.dumps(asdict(comparison), ensure_ascii=False))
+        print_json(comparison)
     else:
         output.out.print(render_pair(comparison))
 
@@ -134,7 +133,7 @@ def show(config: "Config", story: str, as_json: bool) -> None:
             lambda _: compute_similarity(config.ledger.path, lambda: open_readers(config), number, story)
         )
     if as_json:
-        click.echo(json.dumps(asdict(report), ensure_ascii=False))
+        print_json(report)
     else:
         output.out.print(render_report(report))
 

@@ -1,5 +1,6 @@
 """What all commands share: the configuration, the exit codes, the values of common options, and the event loop."""
 
+import json
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -130,6 +131,13 @@ def find_language(languages: "Languages", name: str, option: str = "--language")
 def split_words(value: str) -> list[str]:
     """The words of an option that are separated by commas."""
     return [word.strip() for word in value.split(",") if word.strip()]
+
+
+def print_json(facts: object) -> None:
+    """Print what a command found as JSON on one line."""
+    from msgspec import to_builtins
+
+    click.echo(json.dumps(to_builtins(facts), ensure_ascii=False))
 
 
 def exit_if_interrupted() -> None:

@@ -1,17 +1,16 @@
 """The commands of moderators: `export`, `case`, `verdicts`, `review`, `suspects`."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, closing, nullcontext
-from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
+from msgspec import to_builtins
 
 from neardup.cli import console
 from neardup.cli.command import (
@@ -20,6 +19,7 @@ from neardup.cli.command import (
     make_command,
     parse_story_id,
     parse_time_option,
+    print_json,
     refuse_missing_folder,
     run_async,
     split_words,
@@ -391,8 +391,8 @@ def suspects(
         stories = marks.list_stories(db, choice, most) if by == "story" else []
         authors = marks.list_authors(db, choice, most) if by == "author" else []
     if as_json:
-        rows = {"suspects": list(map(_record, stories))} if by == "story" else {"authors": list(map(asdict, authors))}
-        click.echo(json.dumps({"stories": total, "by_reason": reasons, **rows}, ensure_ascii=False))
+        rows = {"suspects": list(map(_record, stories))} if by == "story" else {"authors": authors}
+        print_json({"stories": total, "by_reason": reasons, **rows})
     elif total:
         count = ", ".join(f"{name} {n:,}" for name, n in reasons.items())
         output.out.print(f"{total:,}  ({count})")
@@ -405,7 +405,7 @@ def suspects(
 
 def _record(story: "MarkedStory") -> dict[str, object]:
     """A story as a JSON object."""
-    return asdict(story) | {"marked_at": format_time(story.marked_at)}
+    return {**to_builtins(story), "marked_at": format_time(story.marked_at)}
 
 
 def _make_stories_table(stories: "Sequence[MarkedStory]") -> "Table":

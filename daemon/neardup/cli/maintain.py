@@ -6,14 +6,13 @@
 import json
 from collections import Counter
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from neardup.cli import console
-from neardup.cli.command import exit_if_interrupted, json_option, make_command, run_async
+from neardup.cli.command import exit_if_interrupted, json_option, make_command, print_json, run_async
 from neardup.errors import Misuse
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def status(config: "Config", as_json: bool) -> None:
     with console.show_waiting("status"):
         current = run_async(lambda _: read_status(config))
     if as_json:
-        click.echo(json.dumps(asdict(current), ensure_ascii=False))
+        print_json(current)
     else:
         show_status(current)
 
@@ -114,7 +113,7 @@ def reindex(config: "Config", as_json: bool) -> None:
 
     indexed, read = run_async(rebuild_indexes)
     if as_json:
-        click.echo(json.dumps({"indexed": indexed, "read_again": dict(read)}))
+        print_json({"indexed": indexed, "read_again": dict(read)})
     else:
         results = ", ".join(f"{n:,} {result}" for result, n in read.items())
         click.echo(f"{indexed:,} stories are indexed" + (f"; read again for their passages: {results}" if read else ""))
@@ -186,7 +185,7 @@ def import_(config: "Config", path: Path, as_json: bool) -> None:
 
     summary = run_async(do_import, finishes_queued_work=True)
     if as_json:
-        click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
+        print_json({"status": summary.status, **summary.as_dict()})
     else:
         _show_import(summary)
     if summary.status == "stopped":
@@ -227,7 +226,7 @@ def sync(config: "Config", *, as_json: bool) -> None:
     counts = {"added": synced.added, "updated": synced.updated, "removed": synced.removed}
     if as_json:
         facts = {"status": synced.summary.status, **synced.summary.as_dict(), **counts}
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        print_json(facts)
     else:
         _show_sync(synced, counts)
     if synced.summary.status == "stopped":
@@ -258,7 +257,7 @@ def list_(config: "Config", *, as_json: bool) -> None:
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
         found = works.list_catalogues(db)
     if as_json:
-        click.echo(json.dumps([asdict(catalogue) for catalogue in found], ensure_ascii=False))
+        print_json(found)
         return
     if not found:
         out.print("No catalogues.")

@@ -1,18 +1,16 @@
 """The commands that measure and project: `evaluate`, `audit`, `plan`, `replay`."""
 
-import json
 import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from neardup.cli import console
-from neardup.cli.command import find_language, json_option, make_command, parse_time_option, run_async
+from neardup.cli.command import find_language, json_option, make_command, parse_time_option, print_json, run_async
 from neardup.errors import Misuse
 from neardup.records import MIN_BLOCK, Language, format_time
 
@@ -63,7 +61,7 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
     with translate_errors(config.ledger.path), snapshot(db), console.show_waiting("replay"):
         facts = compare_thresholds(db, detection, *period)
     if as_json:
-        click.echo(json.dumps(facts))
+        print_json(facts)
     else:
         output.show_what_if(facts)
 
@@ -114,7 +112,7 @@ def evaluate(
         facts = run_async(lambda _: copies.evaluate_copies(config, sample, min_words, seed, progress))
         tables = copies.make_copies_tables(facts)
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        print_json(facts)
     else:
         show(output.out, tables)
 
@@ -151,7 +149,7 @@ def plan(config: "Config", *, counts: tuple[str, ...], sample: int, daily: int, 
         stories = pages.listed
     facts = projection.plan(pages, stories, daily, memory_bytes)
     if as_json:
-        click.echo(json.dumps(facts))
+        print_json(facts)
         return
     for part in projection.plan_tables(facts):
         output.out.print(part)
@@ -208,9 +206,9 @@ def audit_(config: "Config", sample: int, since: str | None, as_json: bool) -> N
             "since": format_time(known_since),
             **figures,
             "recall": [_make_recall_facts(recall) for recall in done.recalls],
-            "misses": [asdict(miss) for miss in done.misses],
+            "misses": done.misses,
         }
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        print_json(facts)
         return
     click.echo(", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in figures.items()))
     show(output.out, [_make_recall_table(done.recalls), _make_miss_table(done.misses)])

@@ -1,7 +1,6 @@
 """The commands of who may use whose text, and who complains: `permit`, `complaints`."""
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from getpass import getuser
@@ -14,6 +13,7 @@ from neardup.cli import console
 from neardup.cli.command import (
     json_option,
     make_command,
+    print_json,
     run_async,
 )
 from neardup.errors import Fatal, Misuse
@@ -86,7 +86,7 @@ def _list_permissions(config: "Config", *, as_json: bool) -> None:
         for time in ("since", "until", "entered_at", "revoked_at"):
             row[time] = format_time(row[time])
     if as_json:
-        click.echo(json.dumps({"permissions": rows}, ensure_ascii=False))
+        print_json({"permissions": rows})
     elif rows:
         table = console.make_table("number", "by", "what", "to", "licence", "term", "entered by")
         for row in rows:
@@ -123,7 +123,7 @@ def complaints_(config: "Config", path: Path | None, *, closed: bool, as_json: b
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
         listed = complaints.list_complaints(db, closed=closed)
     if as_json:
-        click.echo(json.dumps(list(map(_make_complaint_record, listed)), ensure_ascii=False))
+        print_json(list(map(_make_complaint_record, listed)))
         return
     for complaint in listed:
         ends = (

@@ -6,7 +6,6 @@
 import json
 from collections import Counter
 from contextlib import AsyncExitStack, closing
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from neardup.cli.command import (
     make_command,
     parse_story_id,
     parse_time_option,
+    print_json,
     run_async,
     split_words,
 )
@@ -113,7 +113,7 @@ def run_and_print(config: "Config", name: str, as_json: bool, **options: Any) ->
 
     summary, new = run_async(do_run, finishes_queued_work=True)
     if as_json:
-        click.echo(json.dumps({"status": summary.status, **summary.as_dict()}, ensure_ascii=False))
+        print_json({"status": summary.status, **summary.as_dict()})
     else:
         output.show_run(summary)
         _show_flags(config, new, summary, summary.counts.flagged.total())
@@ -141,7 +141,7 @@ def sweep(config: "Config", as_json: bool) -> None:
 
     swept, new = run_async(do_sweep, finishes_queued_work=True)
     if as_json:
-        click.echo(json.dumps({"status": swept.status, **swept.as_dict()}, ensure_ascii=False))
+        print_json({"status": swept.status, **swept.as_dict()})
     else:
         output.show_sweep(swept)
         _show_flags(config, new, swept, swept.flagged.total())
@@ -228,7 +228,7 @@ def dead_letters_(
     for dead_letter in shown:
         dead_letter |= {name: format_time(dead_letter[name]) for name in ("first_at", "last_at")}
     if as_json:
-        click.echo(json.dumps({"by_reason": counts, "dead_letters": shown}, ensure_ascii=False))
+        print_json({"by_reason": counts, "dead_letters": shown})
     else:
         output.show_dead_letters(counts, shown)
 
@@ -279,7 +279,7 @@ def _list_dead_events(
             dropped = webhook_events.drop_dead(db, keys)
         click.echo(json.dumps({"dropped": dropped}) if as_json else f"{dropped:,} dead events were deleted")
     elif as_json:
-        click.echo(json.dumps({"dead_events": found}, ensure_ascii=False))
+        print_json({"dead_events": found})
     else:
         output.show_dead_events(found[:SHOWN], len(found))
 
@@ -374,7 +374,10 @@ def embed(config: "Config", *, since: str | None, imported: Path | None, as_json
 
     with only_one(files.name_vectors_file(config.ledger.path), "embed"):
         done = run_async(do_embed, finishes_queued_work=True)
-    click.echo(json.dumps(asdict(done)) if as_json else _describe(done))
+    if as_json:
+        print_json(done)
+    else:
+        click.echo(_describe(done))
     exit_if_interrupted()
 
 

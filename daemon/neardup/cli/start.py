@@ -5,11 +5,11 @@ import shlex
 import sys
 from collections import Counter
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from neardup.cli import console
 from neardup.cli.command import find_language, make_standalone_command, refuse_missing_folder, run_async
@@ -40,8 +40,7 @@ ATHENA_VALUES: "dict[str, Value]" = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Answers:
+class _Answers(Struct, frozen=True):
     """What the options say; None for what must be asked."""
 
     pages: str | None

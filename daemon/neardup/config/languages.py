@@ -1,11 +1,10 @@
 """[languages.NAME]: adds a language to those that the package ships, or changes one."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from neardup.config.section import FromText, Section, match_pattern
 from neardup.core.languages import SHIPPED, LanguageEntry, Languages

@@ -1,25 +1,20 @@
 """Durations and schedules, and when the next daily run is due."""
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
-
+from msgspec import Struct
 
 NO_SCHEDULE = 'not a schedule: {!r} (write "02:00", "02:00 Asia/Kolkata" or "every 1h")'
 LONGEST = timedelta(days=3650)
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-@dataclass(frozen=True, slots=True)
-class Daily:
+class Daily(Struct, frozen=True):
     """Every day at this wall-clock time, in the machine's time zone unless one is given."""
 
     at: time
-    zone: "ZoneInfo | None" = None
+    zone: tzinfo | None = None
 
 
 Schedule = Daily | timedelta
@@ -56,7 +51,7 @@ def parse_schedule(value: str) -> Schedule:
     return daily
 
 
-def _open_zone(name: str) -> "ZoneInfo":
+def _open_zone(name: str) -> tzinfo:
     """Raises ValueError, KeyError or OSError for a name that is none."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415 - most schedules name no zone
 

@@ -7,7 +7,6 @@ operator wants to know all of them.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from msgspec import DecodeError, Meta, Struct, ValidationError, convert, json
@@ -56,8 +55,7 @@ class Secret:
         return hash(self._value)
 
 
-@dataclass(frozen=True)
-class FromText:
+class FromText(Struct, frozen=True):
     """In an Annotated type: what makes a value of the type from text.  It raises ValueError."""
 
     make: Callable[[str], Any]

@@ -5,10 +5,11 @@ is unusual leaves the columns and becomes an object.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Self
+
+from msgspec import Struct
 
 from neardup.core.packed_page import NO_PAGES, PackedPages
 from neardup.core.page import PageFingerprinted
@@ -17,8 +18,7 @@ from neardup.records import BadRow, BandedFingerprint, DeadLettered, Fingerprint
 Key = int | str  # the id of a story, or the key of a row that describes none
 
 
-@dataclass(frozen=True, slots=True)
-class StoryColumns:
+class StoryColumns(Struct, frozen=True):
     """N listed stories: the fields of `Story` in their order, each as a list."""
 
     ids: list[int]
@@ -36,8 +36,8 @@ class StoryColumns:
 
     @classmethod
     def of(cls, stories: Iterable[Story]) -> Self:
-        rows = map(attrgetter(*Story.__slots__), stories)
-        return cls(*(list(column) for column in tuple(zip(*rows, strict=True)) or ((),) * len(Story.__slots__)))
+        rows = map(attrgetter(*Story.__struct_fields__), stories)
+        return cls(*(list(column) for column in tuple(zip(*rows, strict=True)) or ((),) * len(Story.__struct_fields__)))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
@@ -70,12 +70,11 @@ class StoryColumns:
         return map(Story, *self.columns)
 
 
-_columns_of = attrgetter(*StoryColumns.__slots__)
+_columns_of = attrgetter(*StoryColumns.__struct_fields__)
 ListedBlock = StoryColumns | BadRow  # what a listing consists of, in its order
 
 
-@dataclass(frozen=True, slots=True)
-class FingerprintedStories:
+class FingerprintedStories(Struct, frozen=True):
     """N stories that are new or whose texts have changed: the columns of `Fingerprinted`.
 
     `page_titles` name those that the listing does not.
@@ -131,8 +130,7 @@ class FingerprintedStories:
             yield Fingerprinted(story, page.fingerprint, *about)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcomes:
+class Outcomes(Struct, frozen=True):
     """The outcomes of distinct stories and rows: of those that were fingerprinted in columns, all others as objects."""
 
     made: FingerprintedStories

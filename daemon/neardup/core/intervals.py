@@ -1,13 +1,13 @@
 """Shares and their confidence intervals."""
 
-from dataclasses import dataclass
 from math import sqrt
+
+from msgspec import Struct
 
 Z = 1.959964  # the standard normal's 97.5 % point: an interval that covers 95 %
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """`found` of `n`, and the ends of its interval; `share` is None for n = 0."""
 
     found: float

@@ -3,9 +3,10 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from neardup.records import Language
 
@@ -17,8 +18,7 @@ TAG = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageEntry:
+class LanguageEntry(Struct, frozen=True):
     """One language.
 
     The first of `codes` (ISO 639, lower case) is used in web pages and in the keys of the compact Redis layout.

@@ -7,12 +7,12 @@ headers as an array, and no object is made for a page.
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.core.page import PageFingerprinted
 from neardup.core.text.scripts import BLOCK, find_script_of_block
@@ -92,8 +92,7 @@ def _find_block(script: str) -> int:
     return next(block for block in BLOCKS if find_script_of_block(block) == script)
 
 
-@dataclass(frozen=True, slots=True)
-class PackedPages:
+class PackedPages(Struct, frozen=True):
     """N fingerprinted pages in columns: their headers (n,) as an array, and lists of what differs in length."""
 
     headers: Headers

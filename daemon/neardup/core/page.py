@@ -6,8 +6,9 @@ its text are marked with what is unusual about them, where there is enough of it
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple, Self
+
+from msgspec import Struct
 
 from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.text.decoding import MOST_CHARACTERS, REPLACEMENT, NoStoryText, decode, read_unparsed
@@ -40,8 +41,7 @@ class Page(NamedTuple):
     is_cut: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PageFingerprinted:
+class PageFingerprinted(Struct, frozen=True):
     """The fingerprint of a page's story; `size` is that of the page, in bytes.
 
     `title` is that of the page, as `core.text.html` finds it, and `opening` the story's first words if there is none;
@@ -68,8 +68,7 @@ class PageFingerprinted:
         return type(self), (self.fingerprint, self.etag, self.size, *story)
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """The page yields no story, for a named reason: it is missing, too large, not a text, ...
 
     `marks` are what is unusual about what was read of it, and `rendered` is that of `core.text.html.Extracted`.

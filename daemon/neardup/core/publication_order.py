@@ -6,16 +6,16 @@ one.  A work of the reference is earlier than every story of the platform, whate
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from neardup.records import is_work
 
 Side = Literal["a", "b"]
 
 
-@dataclass(frozen=True, slots=True)
-class Dates:
+class Dates(Struct, frozen=True):
     """The dates of a story in milliseconds since 1970, None where one is not known.
 
     The listing gives `published` and `updated`; `known_since` is when neardup recorded the story, by its own clock.
@@ -28,8 +28,7 @@ class Dates:
     catalogue: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PublicationOrder:
+class PublicationOrder(Struct, frozen=True):
     """The order of publication of two stories: `earlier` is None where it is not known.
 
     `ahead` (ms) is None where the dates of publication do not decide.  `is_updated_since` says that the earlier story

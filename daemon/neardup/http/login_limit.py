@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 
 from cachetools import TTLCache
+from msgspec import Struct
 
 from neardup.telemetry.log import log
 
@@ -18,8 +18,7 @@ MOST_CLIENTS = 10_000  # remembered at a time
 LOG_EVERY_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Failures:
+class _Failures(Struct, frozen=True):
     """The wrong tokens of a client so far, and when it may try again."""
 
     count: int

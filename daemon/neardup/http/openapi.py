@@ -4,9 +4,9 @@ An API says of each operation what is its own; how that is written, and what eve
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
@@ -20,8 +20,7 @@ BY_TOKEN = {"token": list[str]()}  # how an operation admits a request: by the b
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
+class Described(Struct, frozen=True):
     """What a document says of an operation.  `security` has the ways to be admitted; {} is the one without a token."""
 
     name: str

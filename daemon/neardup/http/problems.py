@@ -6,11 +6,11 @@ stable: a client may decide by them.  Those that only one server knows stand bes
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from aiohttp import web
+from msgspec import Struct
 
 from neardup.errors import NeardupError, Transient
 from neardup.telemetry.log import log
@@ -21,8 +21,7 @@ RETRY_SECONDS = "1"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemType:
+class ProblemType(Struct, frozen=True):
     """A kind of failure; one that may pass is worth another attempt after RETRY_SECONDS."""
 
     name: str

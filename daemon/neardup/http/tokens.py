@@ -10,11 +10,12 @@ import re
 import secrets
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from neardup.errors import Misuse
 from neardup.telemetry.log import log
@@ -43,8 +44,7 @@ S = TypeVar("S")
 T = TypeVar("T", bound=Holder)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """The table of a token in a file, as it stands there."""
 
     name: str

@@ -14,12 +14,12 @@ however many stories there are.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.core.candidates.banding import (
     BAND_BITS,
@@ -106,8 +106,7 @@ def make_bucket(language: Language, bucket: int) -> Bucket:
     return Bucket(BucketKind.SIMHASH, language, column - FIRST_BLOCK, (value,))
 
 
-@dataclass(frozen=True, slots=True)
-class LookupRequest:
+class LookupRequest(Struct, frozen=True):
     """The buckets in which n stories of one language are looked up.
 
     `buckets` are distinct and ascending.  `block_positions` (n, hamming + 2) and `band_positions` (signed stories,
@@ -330,8 +329,7 @@ def spool_page(spool: Spool, page: "FingerprintArrays", bandings: Bandings, bits
             spool.put(language, BLOCKS, stories.numbers, hash_blocks(stories.simhashes, banding.hamming, width))
 
 
-@dataclass(frozen=True, slots=True)
-class SpooledColumn:
+class SpooledColumn(Struct, frozen=True):
     """A column of the packed buckets of a language; writing it counts as progress by `stories` stories."""
 
     language: Language

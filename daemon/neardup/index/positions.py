@@ -1,7 +1,8 @@
 """How backends record their position and settings, and recognise an index that was made under other settings."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from neardup.core.candidates.banding import Banding
 from neardup.core.fingerprint.version import explain_difference

@@ -8,10 +8,11 @@ A backend implements `Index`.  It may also implement the optional protocols belo
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from neardup.core.candidates.banding import Banding, Numbers
 from neardup.records import BandedFingerprint, Change, Language
@@ -51,8 +52,7 @@ class Bucket(NamedTuple):
         return "+".join(keys)
 
 
-@dataclass(frozen=True, slots=True)
-class LookupResult:
+class LookupResult(Struct, frozen=True):
     """The candidates for one story, each either by its story id or by its story number (see `Change`).
 
     Every story within the Hamming distance, or with enough bands of the signature in common, is among them.  Some
@@ -65,8 +65,7 @@ class LookupResult:
     large: dict[Bucket, int]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexPosition:
+class IndexPosition(Struct, frozen=True):
     """What an index records about itself: its ledger, the version of its fingerprints, and its last change.
 
     `applied` is the number of the last change applied; None for an index that is empty or has lost it.

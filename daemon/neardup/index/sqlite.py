@@ -10,10 +10,11 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from msgspec.structs import replace
 
 from neardup.core.candidates.banding import BAND_BITS
 from neardup.errors import Fatal, IndexDamaged

@@ -7,8 +7,9 @@ texts, and compares them with the flags on record.  Each pair that should be fla
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from neardup.app import App, open_readers
 from neardup.core.candidates.select import is_worth_comparing
@@ -83,8 +84,7 @@ async def count_lacking_entries(app: App, ids: Sequence[int]) -> list[int]:
     return [n for change, n in zip(held, missing, strict=True) if change.number in existing]
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
+class Miss(Struct, frozen=True):
     """A pair that should be flagged and is not; the sampled story comes first."""
 
     story_id: ShownId
@@ -96,8 +96,7 @@ class Miss:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Audited:
+class Audited(Struct, frozen=True):
     """What an audit found.
 
     `stories` were sampled, of which `unreadable` could not be read.  `compared` is the number of stories on record,

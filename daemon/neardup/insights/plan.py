@@ -25,13 +25,12 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from dataclasses import replace as replace_fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 from msgspec.structs import replace
 from rich.table import Table
 from rich.text import Text
@@ -71,8 +70,7 @@ SEED = 1
 FEW = 200  # stories; with fewer, what a story takes is typical instead of measured
 
 
-@dataclass(frozen=True, slots=True)
-class StoryCost:
+class StoryCost(Struct, frozen=True):
     """What a story takes: bytes in the ledger, hashes in the passage index, and seconds of `backfill --fresh`.
 
     The defaults are for bare pages of 1,000 words, and for titles of 48 bytes, on two x86-64 cores.
@@ -83,8 +81,7 @@ class StoryCost:
     seconds: float = 1 / 3379
 
 
-@dataclass(slots=True)
-class Sample:
+class Sample(Struct):
     """The stories listed by language, how many of a sample were read and why others were not, and a story's cost."""
 
     listed: Counter[Language] = field(default_factory=Counter)
@@ -107,7 +104,7 @@ class _SampleListing:
     name = "sample"
 
     def __init__(self, stories: Sequence[Story]) -> None:
-        self._stories = [replace_fields(story, position=n) for n, story in enumerate(stories, 1)]
+        self._stories = [replace(story, position=n) for n, story in enumerate(stories, 1)]
         self.size = len(stories)
 
     async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[StoryColumns]:

@@ -12,8 +12,9 @@ they may be the later story.  That is taken back at any time, and the log of ver
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.ledger import languages, names, now_ms, select_named_rows, transaction, webhook_events
 from neardup.ledger.story_rows import pack_id
@@ -26,8 +27,7 @@ REPEATED = 2  # stories that copy, by which an author is a repeat offender
 COPYING = f"copying_author IS NOT NULL AND status IN ('{OPEN}', '{PLAGIARISM}')"
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """How many stories by an author copy, by their verdict, and how many flags are unordered."""
 
     plagiarism: int = 0
@@ -35,8 +35,7 @@ class History:
     unordered: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Copies:
+class Copies(Struct, frozen=True):
     """How many stories copy: by the verdict plagiarism, undecided ones, and those with other verdicts only."""
 
     upheld: int = 0
@@ -44,8 +43,7 @@ class Copies:
     dismissed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FlaggedAuthor:
+class FlaggedAuthor(Struct, frozen=True):
     """An author's flags with stories by others: their number by status, and the span of time in which they were made.
 
     Times are milliseconds, None without flags.  `own_pairs` is the number of flags between two stories of the author.

@@ -7,9 +7,11 @@ neardup.ledger.cases keeps which case a flag belongs to.
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.core.verify.tiers import find_tier, list_kinds
 from neardup.ledger import join_conditions, languages, now_ms, select_named_rows
@@ -53,8 +55,7 @@ class Complained(StrEnum):
     OVERDUE = "overdue"
 
 
-@dataclass(frozen=True, slots=True)
-class CaseSelection:
+class CaseSelection(Struct, frozen=True):
     """Filters of cases, which must all match; an empty one or None matches all.
 
     `status` is OPEN (some flags are), JUDGED (none is, and a verdict was given), EVERY, or a status that a flag has.
@@ -216,8 +217,7 @@ def _describe_cases(  # noqa: PLR0917 - the clauses of a query, in their order
     ).fetchall()
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """How many cases match a selection, and how many with another value of one filter; `hidden` are left out of it."""
 
     total: int
@@ -273,8 +273,7 @@ def count_by_filter(db: sqlite3.Connection, selection: CaseSelection) -> Counts:
     return replace(found, total=shown, hidden=hidden)
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """`n` cases that no filter distinguishes."""
 
     language: Language
@@ -305,8 +304,7 @@ def _list_names(listed: str) -> set[str]:
     return {name for name in listed.split(",") if name}
 
 
-@dataclass(frozen=True, slots=True)
-class FlaggedCase:
+class FlaggedCase(Struct, frozen=True):
     """A case with flags of a selection: how many there are, and the most severe kind of them.
 
     `lead` is the story that the case is about; None where the case is not on record yet.

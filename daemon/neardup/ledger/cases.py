@@ -15,7 +15,8 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from neardup.core.verify.clusters import find_roots
 from neardup.core.verify.tiers import list_kinds
@@ -49,8 +50,7 @@ Flags = dict[int, sqlite3.Row]  # by flag_id
 LEASE_MS = 10 * 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCases:
+class OpenCases(Struct, frozen=True):
     """The cases without a verdict on all of their pairs, and the number of their open pairs."""
 
     cases: int
@@ -255,8 +255,7 @@ class CaseHeld(Conflict):
     """Another moderator holds the case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """The moderator who holds a case, and until when, in milliseconds."""
 
     case_id: int

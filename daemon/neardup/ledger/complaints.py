@@ -17,9 +17,10 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from neardup.errors import Conflict
 from neardup.ledger import AMONG, dump_list, names, now_ms, select_named_rows, transaction, webhook_events
@@ -77,8 +78,7 @@ class LoggedStep(NamedTuple):
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
+class Complaint(Struct, frozen=True):
     """A complaint with its log.  Times are in milliseconds; the name and the contact are None once forgotten.
 
     `title`, `language` and `author_id` are those of the story, None if it is not on record any more.

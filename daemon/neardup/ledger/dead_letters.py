@@ -9,8 +9,10 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from neardup.errors import Misuse
 from neardup.ledger import AMONG, dump_list, join_conditions, now_ms, transaction
@@ -25,8 +27,7 @@ PAGE = 256
 PAGE_OF = "="  # between the id and the path in the key of a further page
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetterFilter:
+class DeadLetterFilter(Struct, frozen=True):
     """A selection of dead letters: by reason, by keys, or all."""
 
     reason: str | None = None

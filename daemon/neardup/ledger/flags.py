@@ -7,8 +7,9 @@ them; the most severe kind is listed first, and of a kind the strongest pair.
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.core.publication_order import Dates, find_earlier
 from neardup.ledger import AMONG, dump_list, join_conditions, languages, now_ms, select_named_rows, transaction
@@ -29,8 +30,7 @@ PAIR_COLUMNS = (
 QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Filters of flags, which must all match; an empty one or None matches all.
 
     `statuses`: `records.STATUSES` or "withdrawn".  `similarity`, 0 to 1, is a minimum for that of the pair, or of the

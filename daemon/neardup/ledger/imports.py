@@ -7,8 +7,9 @@ and is dropped by the next process that writes.
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from neardup.core.verify.suppression import Ruling
 from neardup.core.verify.tiers import find_tier
@@ -42,8 +43,7 @@ PACKED: dict[str, Callable[[Any], object]] = {"etag": pack_etag, "author_id": pa
 INSERT = f"INSERT INTO stories VALUES (?, ?, ?, {', '.join('?' * len(STORED))}, ?, ?)"
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentContent:
+class SegmentContent(Struct, frozen=True):
     """What the segment of a batch must hold: the stories `first` to `last`, by their numbers.
 
     `rows` are the places in the batch of the new stories, which have the last numbers, in this order; `waiting` are
@@ -56,8 +56,7 @@ class SegmentContent:
     waiting: Sequence[tuple[int, bytes]]
 
 
-@dataclass(slots=True)
-class Added:
+class Added(Struct):
     """How many stories were added, and how many of the others are on record with the same text.
 
     `changed` are on record with another text or language, and `forgotten` were forgotten on request.
@@ -127,8 +126,7 @@ def _pack_column(batch: Columns, name: str, rows: Sequence[int]) -> Sequence[obj
     return list(map(pack, chosen)) if pack else chosen
 
 
-@dataclass(frozen=True, slots=True)
-class GivenVerdict:
+class GivenVerdict(Struct, frozen=True):
     """A verdict that stands; `decided_at` in milliseconds."""
 
     verdict: Verdict
@@ -137,8 +135,7 @@ class GivenVerdict:
     decided_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedFlag:
+class ImportedFlag(Struct, frozen=True):
     """A flag of the stories a < b as it stood elsewhere, of fingerprints of `version`; times in milliseconds."""
 
     a: int

@@ -9,8 +9,9 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
 
 from neardup.errors import Fatal
 from neardup.ledger import AMONG, dump_list, join_conditions, languages, names, now_ms
@@ -25,8 +26,7 @@ STORIES = "story_id >= 0"  # the ids of works are negative
 Row = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MarkCount:
+class MarkCount(Struct, frozen=True):
     """How many stories of a language have a mark with this detail, "" for shares; `example` is the one marked last."""
 
     reason: str
@@ -102,8 +102,7 @@ def mark_counts(db: sqlite3.Connection) -> list[MarkCount]:
     return [MarkCount(row[0], row[1], row[2], row[3], shown[row[4]]) for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class MarkFilter:
+class MarkFilter(Struct, frozen=True):
     """A selection of marked stories: by a reason, by languages, by an author, or all."""
 
     reason: str | None = None
@@ -124,8 +123,7 @@ class MarkFilter:
         return join_conditions(clauses)
 
 
-@dataclass(frozen=True, slots=True)
-class MarkedStory:
+class MarkedStory(Struct, frozen=True):
     """A story with its marks; `marked_at` (milliseconds) is when it got the latest of them."""
 
     story_id: ShownId
@@ -136,8 +134,7 @@ class MarkedStory:
     marked_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class MarkedAuthor:
+class MarkedAuthor(Struct, frozen=True):
     """An author, None for all who are not known, with the number of marked stories, in all and by reason."""
 
     author_id: str | None

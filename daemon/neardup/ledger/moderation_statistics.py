@@ -7,7 +7,8 @@ open, by the last verdict on them; the cases are those of the last `cases.refres
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from neardup.ledger import languages
 from neardup.records import STATUSES, Kind, Language
@@ -16,8 +17,7 @@ DAY_MS = 86_400_000
 DECIDED = "decided_at >= ? AND open_flags = 0 AND NOT hidden"
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """How long cases waited until they were decided, in milliseconds: the median, and what nine in ten kept to."""
 
     cases: int

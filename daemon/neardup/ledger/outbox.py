@@ -13,8 +13,10 @@ again.  The scrub compares stories with the index, round after round.
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from neardup.ledger import languages, now_ms, transaction
 from neardup.ledger.runs import get, put
@@ -129,8 +131,7 @@ def read_proven_number(db: sqlite3.Connection) -> int:
     return int(get(db, PROVEN) or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Scrubbing:
+class Scrubbing(Struct, frozen=True):
     """The state of the scrub.
 
     The stories with numbers up to `number` were compared in this round, and the passage segments that begin up to

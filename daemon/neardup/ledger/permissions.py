@@ -8,9 +8,10 @@ revoked stays on record; one of a story that is forgotten does not.
 """
 
 import sqlite3
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from neardup.core.text.chapter_titles import find_stem
 from neardup.errors import NeardupError
@@ -62,8 +63,7 @@ class PermissionRefused(NeardupError):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """What is permitted to whom.
 
     `granted_by` is an author, who permits all own texts, or one of them with `story_id`, or with `serial` its chapters;
@@ -82,8 +82,7 @@ class Grant:
     serial: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionFilter:
+class PermissionFilter(Struct, frozen=True):
     """Filters of permissions, which must all match; None matches all.
 
     `author` gave or got them; `story` is one that alone is permitted; `current` leaves out what has ended.

@@ -8,10 +8,11 @@ standard deviation (Rousseeuw and Croux 1993), which single runs that left the b
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from math import hypot, sqrt
 from typing import NamedTuple, Self
+
+from msgspec import Struct
 
 from neardup.records import Language
 
@@ -59,8 +60,7 @@ class Reading(NamedTuple):
         return cls(stories, round(mean, 5), round(sqrt(variance / max(1, stories)), 5))
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """The last reading of a measure, and the band of the runs before; None while these are too few."""
 
     language: Language

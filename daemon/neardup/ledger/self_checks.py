@@ -9,9 +9,10 @@ import random
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from neardup.core.intervals import Share, estimate_share
 from neardup.ledger import dump_list, languages, transaction
@@ -50,8 +51,7 @@ class Trial(NamedTuple):
     found: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Recall:
+class Recall(Struct, frozen=True):
     """How many of some copies were found; see the table `recalls` for the fields."""
 
     language: str
@@ -67,8 +67,7 @@ class Recall:
         return self.found / self.total
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """A recall, its interval, and the interval of the month before it; an interval of nothing is from 0 to 1."""
 
     recall: Recall

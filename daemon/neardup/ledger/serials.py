@@ -16,8 +16,9 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.core.verify.scores import NEAR_MISS_WORDS
 from neardup.core.verify.serials import Dot, Ranges, align_chapters, find_ranges
@@ -221,8 +222,7 @@ def _request_cases(db: sqlite3.Connection, pairs: Iterable[Sequence[object]]) ->
 # What moderators see.
 
 
-@dataclass(frozen=True, slots=True)
-class ChapterPair:
+class ChapterPair(Struct, frozen=True):
     """A dot: the places of the two chapters, their stories, and their flag, which a near miss has not."""
 
     source: int
@@ -234,8 +234,7 @@ class ChapterPair:
     status: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SerialMatch:
+class SerialMatch(Struct, frozen=True):
     """Two serials that match: the first aligned chapter of each (a row of `described`), their names, and the dots.
 
     `ranges` say from where to where they are aligned, the part with most chapters first.  The source is the serial with

@@ -12,9 +12,10 @@ their order are stored as differences, each from the bound before it, as variabl
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.core.publication_order import Dates
 from neardup.core.verify.spans import count_words, measure_share, sum_up_copied, union_of_spans
@@ -26,8 +27,7 @@ OPEN = Selection()  # the default, whose flags are open
 MORE = 0x80  # the bit of a byte after which its integer goes on
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A story that another one copies, and the copied words: `spans` in the copy, `source_spans` in the source.
 
     `share` is the part of the copy's words that stand in this source.  A source of which a text was missing has no
@@ -62,8 +62,7 @@ class Source:
         return Dates(self.published_at, self.updated_at, self.known_since, self.catalogue)
 
 
-@dataclass(frozen=True, slots=True)
-class Similarity:
+class Similarity(Struct, frozen=True):
     """How much of a story stands in its sources, which are listed by share, the largest first.
 
     `copied_words` are the words of `spans`, the union of the spans of all sources; `similarity` is their share.  The

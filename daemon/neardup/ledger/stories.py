@@ -12,9 +12,10 @@ text and refingerprinting; and that it was forgotten on request, after which no 
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
 
 from neardup.errors import Forgotten
 from neardup.ledger import (
@@ -75,8 +76,7 @@ OF_FINGERPRINTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """What one transaction writes: outcomes of distinct stories, their matches, and the run's counts and checkpoint.
 
     `common` are the common passages that the lookups found.

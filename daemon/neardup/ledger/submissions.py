@@ -7,8 +7,10 @@ unsettled at first: the process that holds the lock, whose indexes are in step w
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.ledger import (
     AMONG,
@@ -40,8 +42,7 @@ from neardup.records import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(Struct, frozen=True):
     """A submitted story with its matches, and those of the pairs that were verified, a.id < b.id.
 
     `page` is the path of the submitted page, for a story whose path is not given; `is_kept` says whether a path on

@@ -10,8 +10,9 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.core.verify import suppression
 from neardup.core.verify.spans import measure_similarity
@@ -278,8 +279,7 @@ def is_reverification_possible(db: sqlite3.Connection) -> bool:
     return bool(row[0])
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedPair:
+class VerifiedPair(Struct, frozen=True):
     """A verified pair on record; `kind` is None for a near miss, `verdict` where no moderator has given one.
 
     `is_aligned` says that its stories are chapters at the same place of two serials that match.

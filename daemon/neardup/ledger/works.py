@@ -7,13 +7,13 @@ all fingerprints are being made again.
 import json
 import sqlite3
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from neardup.ledger import AMONG, dump_list
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Struct, frozen=True):
     """A catalogue: its works, how many of them are not fingerprinted, and the open flags of copies of its works."""
 
     name: str

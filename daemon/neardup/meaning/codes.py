@@ -12,10 +12,10 @@ codes nominates neighbours, which the vectors then rank.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from neardup.core.native import codes as native
 from neardup.core.native import in_c
@@ -34,8 +34,7 @@ LARGEST_INTEGER = 127
 CODES_A_BLOCK = 4096  # codes that are compared with a query together, so that they stay in the nearest caches
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
+class Sums(Struct, frozen=True):
     """How many stories of a language there are, and the sum of their vectors: (dimensions,)."""
 
     stories: int
@@ -47,8 +46,7 @@ class Sums:
         return (self.total / max(self.stories, 1)).astype(np.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class Centring:
+class Centring(Struct, frozen=True):
     """What is removed from vectors.
 
     The mean vectors are of (dimensions,) each: `common` is that for a language that has none of its own.  `directions`

@@ -7,11 +7,11 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from neardup.config import Config
 from neardup.core.text.chunks import MOST_CHUNKS, cut_chunks
@@ -67,8 +67,7 @@ def _parse_row(values: Any, where: str, size: int) -> Imported:
     return Imported(story_id, check_vectors(vectors, len(vectors), where))
 
 
-@dataclass(slots=True)
-class ImportSummary:
+class ImportSummary(Struct):
     """How many stories of the file got vectors, and how many neardup does not know."""
 
     imported: int = 0

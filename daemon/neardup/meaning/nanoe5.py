@@ -11,12 +11,12 @@ format Q4_0 of ggml).
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.errors import Misuse, needs_extra
 from neardup.meaning.codes import Vectors
@@ -36,8 +36,7 @@ BLOCK = 32
 Packed = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """The sizes of the model, its vocabulary of pieces with their scores, and its tensors by name, as stored.
 
     `replaced` has what the tokenizer replaces characters by, as `str.translate` takes it.

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from neardup.config import Config, Meaning
 from neardup.errors import Misuse
@@ -32,8 +33,7 @@ def open_embedder(section: Meaning) -> Embedder:
             return HttpModel(section.url, section.model, headers=headers, prefix=section.prefix)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The open parts: the ledger for reading, the vectors and the embedder."""
 
     section: Meaning

@@ -9,10 +9,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
+from msgspec import Struct, field
 
 from neardup.config import Config
 from neardup.core.page import Unreadable
@@ -33,8 +33,7 @@ BATCH_STORIES = 8  # some seconds of one core, after which a signal to stop is o
 Report = Callable[[int], None]  # receives how many stories have been embedded so far
 
 
-@dataclass(slots=True)
-class EmbeddingSummary:
+class EmbeddingSummary(Struct):
     """What a run has done: `waiting` stories are left for the next, because of the budget or of their store."""
 
     embedded: int = 0

@@ -7,8 +7,9 @@ its stories count as searched, so that a run that ends anywhere finds the same p
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct, field
 
 from neardup.config import Config, Detection
 from neardup.core.verify.alignment import NO_HASHES
@@ -31,8 +32,7 @@ PAIRS_AT_ONCE = 250  # whose texts are in memory together
 Margins = dict[tuple[int, int], float]  # of pairs, the lower id first
 
 
-@dataclass(slots=True)
-class SearchSummary:
+class SearchSummary(Struct):
     """How many stories were searched for, the new pairs by kind, and the pairs that are copies by their words."""
 
     searched: int = 0

@@ -9,12 +9,12 @@ import hashlib
 import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from msgspec import Struct
 
 from neardup.config import Config
 from neardup.core.fingerprint.word_hashes import PassageHashes
@@ -52,8 +52,7 @@ NOTICE_OF_OTHERS = "en"  # the language of the notice where there is none in the
 PANGO = "Pango, a system library: apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
 
 
-@dataclass(frozen=True, slots=True)
-class CaseRecord:
+class CaseRecord(Struct, frozen=True):
     """What the ledger knows of a story with its sources.
 
     `known` are the rows of the story and of the sources to compare, by id; `others` those of its other flags.  `common`
@@ -69,8 +68,7 @@ class CaseRecord:
     complaints: tuple[Complaint, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FiledSource:
+class FiledSource(Struct, frozen=True):
     """A source, numbered from 1: `order` is that of publication, in words, `problem` says why its text is missing."""
 
     number: int
@@ -80,8 +78,7 @@ class FiledSource:
     problem: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class OtherMatch:
+class OtherMatch(Struct, frozen=True):
     """A story that matches this one, but is no source of it: by a verdict, by its author, or because it came later."""
 
     shown: ShownId
@@ -95,16 +92,14 @@ class OtherMatch:
     link: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class FiledPassage:
+class FiledPassage(Struct, frozen=True):
     """Passages of the story (b) as they stand in a source (a)."""
 
     source: int
     pair: PassagePair
 
 
-@dataclass(frozen=True, slots=True)
-class CaseFile:
+class CaseFile(Struct, frozen=True):
     """A story with its sources, the longest `passages`, the `further` ones for the appendix, and what was decided.
 
     `more` counts the passages that are not shown, `more_others` the matches; `marks` are those of the story.

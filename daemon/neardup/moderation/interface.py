@@ -5,16 +5,16 @@ It is English unless the desk has set another one for a request, so that command
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import date
 from gettext import NullTranslations
 from typing import Literal
 
+from msgspec import Struct
+
 from neardup.records import format_readable_time
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Interface(Struct, frozen=True):
     """A language of the interface: its BCP 47 code, its own name, its messages, and how it writes what has no message.
 
     `number` writes an integer, `time` a time in RFC 3339 (None as ""), `day` the day and the month of a date, and

@@ -5,12 +5,12 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from neardup import __version__
 from neardup.core.languages import Languages
@@ -50,8 +50,7 @@ STAND_INS = re.compile("([\ue000-\ue002])")  # for names in a sentence that is n
 LAST_C0_CONTROL = 0x1F  # Unicode has a visible symbol for each of these, from U+2400 on
 
 
-@dataclass(frozen=True, slots=True)
-class InlineAssets:
+class InlineAssets(Struct, frozen=True):
     """The style and the script of a self-contained page, and the Content Security Policy that allows only these."""
 
     style: str

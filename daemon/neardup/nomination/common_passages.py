@@ -19,10 +19,11 @@ import asyncio
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.config import Detection
 from neardup.core.candidates.passage_groups import count_surplus
@@ -60,8 +61,7 @@ class Passages(Protocol):
     async def catch_up(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """A story to look up: its id, its language, its copy key and its passage hashes."""
 
     story_id: int

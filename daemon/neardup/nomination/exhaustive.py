@@ -7,9 +7,9 @@ finds.
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from neardup.config import Detection
 from neardup.core.candidates.all_pairs import compare
@@ -27,8 +27,7 @@ STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
 MOST = 100  # pairs of a story, the best first, by either fingerprints or passages
 
 
-@dataclass(slots=True)
-class WideMatches:
+class WideMatches(Struct):
     """What was compared with a story: ids -> the rows that agree, and the uncommon and all passage hashes shared.
 
     `left_out` counts the pairs above MOST.

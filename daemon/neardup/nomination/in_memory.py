@@ -3,10 +3,11 @@
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from neardup.config import Detection
 from neardup.core.candidates.banding import ARRAYS, FingerprintArrays, Numbers, copy_keys
@@ -42,8 +43,7 @@ class Compared(Protocol):
     def fingerprint(self) -> Fingerprint: ...
 
 
-@dataclass(slots=True)
-class NominatedPairs:
+class NominatedPairs(Struct):
     """The pairs that may be copies, and the hashes of common passages with their holders' places as examples.
 
     `by_passages` are the pairs that passages alone nominate, and `alike` the others.  `left_out` counts the matches
@@ -197,8 +197,7 @@ class HeldTexts:
         return sharing[shared >= MIN_SHARED], hashes[is_common]
 
 
-@dataclass(frozen=True, slots=True)
-class _NothingFound:
+class _NothingFound(Struct, frozen=True):
     """The result of no lookup: every text is compared instead."""
 
     ids: tuple[int, ...] = ()

@@ -8,10 +8,10 @@ neardup.nomination.common_passages.
 import asyncio
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from neardup.config import Detection
 from neardup.core.candidates.banding import copy_keys
@@ -33,8 +33,7 @@ from neardup.nomination.common_passages import (
 from neardup.telemetry.metrics import COMMON_PASSAGES, STAGE_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class PassageLookup:
+class PassageLookup(Struct, frozen=True):
     """The results of looking up a batch in an index that held the first `batches` batches of the run, or more."""
 
     probes: list[Probe]
@@ -42,8 +41,7 @@ class PassageLookup:
     batches: int
 
 
-@dataclass(frozen=True, slots=True)
-class PassageMatches:
+class PassageMatches(Struct, frozen=True):
     """The ids of the stories that share passages with a story, and how many were left out; see `select.Nominee`."""
 
     ids: tuple[int, ...] = ()

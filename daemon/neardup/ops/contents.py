@@ -6,9 +6,10 @@ The passage index, the works of the reference, and the pages of submitted storie
 import asyncio
 import sqlite3
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from neardup.config import Reference
 from neardup.index.passages.folder import SegmentFile, list_segments, open_segment
@@ -26,8 +27,7 @@ EXAMPLES = 5  # common passages, in a status
 SYNC = "run `neardup reference sync`"
 
 
-@dataclass(frozen=True, slots=True)
-class PassageStatus:
+class PassageStatus(Struct, frozen=True):
     """What the passage index holds.
 
     `stories` are those in segments, with former versions that no merge has dropped yet; `waiting` those that are in the
@@ -122,8 +122,7 @@ def _read_changed_at(reference: Reference) -> int:
     return reference.manifest.stat().st_mtime_ns // 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class SubmissionStatus:
+class SubmissionStatus(Struct, frozen=True):
     """The submitted pages on disk, the submitted stories still to be looked up once more, and the forgotten stories."""
 
     pages: int

@@ -8,12 +8,13 @@ up.
 import unicodedata
 from collections.abc import AsyncIterator
 from contextlib import aclosing, closing
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import xxhash
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.app import open_index, open_readers
 from neardup.config import Config
@@ -76,8 +77,7 @@ class NeedsRepair(NeardupError):
     """A part works, but its data need a repair."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """The result of one check; `message` describes the part, or says what to repair."""
 
     part: str

@@ -9,11 +9,11 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from msgspec import Struct, field
 
 from neardup.app import App, list_hooks
 from neardup.core.fingerprint.version import algorithm
@@ -44,8 +44,7 @@ REBUILT_FROM = 0.1
 FlagRow = Mapping[str, Any]  # of a Parquet file of flags or candidates
 
 
-@dataclass(frozen=True, slots=True)
-class Seconds:
+class Seconds(Struct, frozen=True):
     """A time, and how much of it the process computed, on all threads."""
 
     wall: float = 0.0
@@ -62,7 +61,6 @@ class Seconds:
         return Seconds(self.wall - other.wall, self.cpu - other.cpu)
 
 
-@dataclass(slots=True)
 class ImportSummary(Summary):
     """What an import did.
 

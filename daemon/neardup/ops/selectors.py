@@ -11,11 +11,11 @@ import socket
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from msgspec import Struct, field
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.config import Config, Content
@@ -120,16 +120,14 @@ def _read(content: Content, stories: Sequence[Story]) -> Iterator[SamplePage | N
                     yield SamplePage(languages[finished], page)
 
 
-@dataclass(slots=True)
-class _Words:
+class _Words(Struct):
     """The numbers of words of a story and of all words, on a page or in the elements of a selector."""
 
     story: int = 0
     all: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _TextNode:
+class _TextNode(Struct, frozen=True):
     """A text of a page: its words, the selectors of its ancestors from the outermost on, and whether it is a link."""
 
     text: str
@@ -138,8 +136,7 @@ class _TextNode:
     is_navigation: bool
 
 
-@dataclass(slots=True)
-class _Survey:
+class _Survey(Struct):
     """How well each selector fits each page, and how deep its elements are."""
 
     scores: dict[str, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))

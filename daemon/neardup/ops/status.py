@@ -4,10 +4,11 @@ import asyncio
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.app import open_index
 from neardup.config import Config, Detection
@@ -55,8 +56,7 @@ SAMPLE = 500  # of the latest stories, whose buckets are looked at
 ANSWER_SECONDS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """Two stories of a cluster that a flag connects, and the similarity of the pair."""
 
     a: ShownId
@@ -64,8 +64,7 @@ class Edge:
     similarity: float
 
 
-@dataclass(frozen=True, slots=True)
-class Distance:
+class Distance(Struct, frozen=True):
     """Two stories of a cluster; the shortest path between them has `steps` flags."""
 
     a: ShownId
@@ -73,8 +72,7 @@ class Distance:
     steps: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterStatus:
+class ClusterStatus(Struct, frozen=True):
     """A cluster; it is a `chain` if its two most distant stories have little in common.
 
     `likely_original` is the story that was published before all others; None if that is not known.
@@ -87,8 +85,7 @@ class ClusterStatus:
     chain: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterCounts:
+class ClusterCounts(Struct, frozen=True):
     """The number of clusters, and the largest of them."""
 
     count: int
@@ -124,8 +121,7 @@ def _is_worth_comparing(db: sqlite3.Connection, detection: Detection, a: int, b:
     return is_worth_comparing(fingerprints[a], fingerprints[b], detection.of(fingerprints[a].language))
 
 
-@dataclass(frozen=True, slots=True)
-class RecallOf:
+class RecallOf(Struct, frozen=True):
     """How many of some copies were found; `fewer_than_before` is when clearly more were found in the month before."""
 
     language: str
@@ -135,8 +131,7 @@ class RecallOf:
     fewer_than_before: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RecallStatus:
+class RecallStatus(Struct, frozen=True):
     """A self-check: when it measured last (RFC 3339), and the recall of each language and subject."""
 
     measure: str
@@ -159,8 +154,7 @@ def _make_recall(compared: Compared) -> RecallOf:
     return RecallOf(recall.language, recall.subject, recall.found, recall.total, compared.is_lower)
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """What a run waits for, the error that makes it wait, and since when (RFC 3339)."""
 
     what: str
@@ -168,8 +162,7 @@ class Waiting:
     since: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictCounts:
+class VerdictCounts(Struct, frozen=True):
     """Counts by verdict: decided pairs, suppressed pairs, and open flags that name the verdict as their context."""
 
     judged: dict[str, int]
@@ -177,8 +170,7 @@ class VerdictCounts:
     in_context: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
+class IndexStatus(Struct, frozen=True):
     """The state of an index that answers.
 
     `stories` is their number, None for a backend without statistics.  `lag` is the number of changes still to be
@@ -191,16 +183,14 @@ class IndexStatus:
     hottest_buckets: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class UnavailableIndex:
+class UnavailableIndex(Struct, frozen=True):
     """The error of an index that gives no status."""
 
     kind: str
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """What `neardup status` shows; its fields are the keys of its JSON object, times are RFC 3339.
 
     `running` is the command that works now, with its `progress`, a `pipeline.progress.Report`; `daemon` has `next_run`,

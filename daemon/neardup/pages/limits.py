@@ -14,8 +14,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from neardup.core.columns import StoryColumns
 from neardup.errors import Fatal, StoreDown
@@ -33,8 +34,7 @@ CONGESTED = 4.0  # the limit shrinks above this many times the best median laten
 BEST_DOUBLES_SECONDS = 3600.0  # in which the best latency is taken to double, because conditions change
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """Recent requests for pages: all of them, those that failed, and those of the failed that were refused."""
 
     requests: int = 0

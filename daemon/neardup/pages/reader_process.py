@@ -16,11 +16,12 @@ from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
+
+from msgspec import Struct
 
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.packed_page import Records, pack
@@ -103,8 +104,7 @@ class Answers(NamedTuple):
         return [*self.at, *self.others]
 
 
-@dataclass(slots=True)
-class PageRequest:
+class PageRequest(Struct):
     """A page of a request; `is_first` until it is sent to the store again because the page was gone.
 
     `number` is that of the request, plus the `place` of the page in it.  `began` is when its transfer did.

@@ -14,8 +14,9 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Protocol, cast
+
+from msgspec import Struct
 
 from neardup.errors import NeardupError, OverBudget, ReaderDied, Transient
 from neardup.pages.watchdog import NO_PAGE, Record, Stillness, WatchedProcess, watch
@@ -39,8 +40,7 @@ class Failures(dict[int, NeardupError]):
         return list(self)
 
 
-@dataclass(slots=True)
-class _RequestUnderWay:
+class _RequestUnderWay(Struct):
     """A request, whose pages have the numbers from `first` on; `left` are the places of those without an answer yet."""
 
     first: int

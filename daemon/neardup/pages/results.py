@@ -4,8 +4,9 @@ An error that concerns one page becomes a result; one that ends the whole run st
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.core.columns import StoryColumns
 from neardup.core.packed_page import NO_PAGES, PackedPages
@@ -15,13 +16,11 @@ from neardup.errors import Forbidden, Gone, NeardupError, OverBudget, Transient
 from neardup.records import Dead, Skip, Story
 
 
-@dataclass(frozen=True, slots=True)
-class NotModified:
+class NotModified(Struct, frozen=True):
     """The page still has the given ETag."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFailed:
+class ReadFailed(Struct, frozen=True):
     """The page could not be read, for a named reason; `error` is the message in full."""
 
     reason: Dead
@@ -34,8 +33,7 @@ TextResult = Text | Failure
 ReadPage = Callable[[Story, str | None], Awaitable[PageResult]]  # a story, and the last known ETag of its page
 
 
-@dataclass(frozen=True, slots=True)
-class PagesRead:
+class PagesRead(Struct, frozen=True):
     """The results of reading some pages: those of `stories` were fingerprinted, in columns; `others` are objects."""
 
     stories: StoryColumns

@@ -10,8 +10,9 @@ import mmap
 import os
 import struct
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 CPU_SECONDS = 10.0  # twenty times what the costliest 5 MB of prose take on a slow core
 PAGE_BYTES = 300_000_000  # three times what 5 MB of prose take
@@ -75,8 +76,7 @@ def record_pid(descriptor: int, pid: int) -> None:
     os.pwrite(descriptor, WORD.pack(pid), PID_AT)
 
 
-@dataclass(slots=True)
-class Stillness:
+class Stillness(Struct):
     """For how many `seconds` a process has used no CPU time, by the checks of it so far."""
 
     pid: int
@@ -96,8 +96,7 @@ class Stillness:
         return self.seconds >= STILL_SECONDS
 
 
-@dataclass(slots=True)
-class WatchedProcess:
+class WatchedProcess(Struct):
     """A reader process and its last check; `idle_bytes` is its memory before its first page.
 
     `number` is the request that the last check saw, and `spent_seconds` the CPU time spent on it by then;

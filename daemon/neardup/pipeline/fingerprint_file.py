@@ -1,12 +1,12 @@
 """Parquet files of fingerprints: their columns, the version that each row names, and how an import reads them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.version import algorithm, digest_of
@@ -60,8 +60,7 @@ def list_versions(languages: Languages) -> dict[str, str]:
     return {name: f"{algorithm()} {digest_of(entry.golden)}" for name, entry in languages.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Some rows of a file: their columns, and their passage hashes, of which row n has those from `starts[n]` on."""
 
     columns: Columns

@@ -15,7 +15,8 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from neardup.config import Detection
 from neardup.errors import IndexDamaged, Transient

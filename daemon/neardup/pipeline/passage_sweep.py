@@ -11,11 +11,11 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.config import Detection
 from neardup.core.candidates.banding import Numbers
@@ -45,8 +45,7 @@ BEFORE_ALL = -(2**63)  # sorts before every story's id
 STEP_SECONDS = 0.2  # of the join, before the stop event is checked again
 
 
-@dataclass(frozen=True, slots=True)
-class Nominated:
+class Nominated(Struct, frozen=True):
     """The candidates just recorded, and those left out, by language.
 
     All candidates of the stories up to the place `through` are on record.

@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import asdict, dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from neardup.pipeline.summary import Counts
 from neardup.telemetry.log import log, log_meanwhile
@@ -29,8 +31,7 @@ Phase = Literal[
 ]
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """The counts of a job so far, its phase, and its position in it.
 
     A position and a size are in bytes of the listing while `reading`, in stories while `reading passages again`,
@@ -70,8 +71,7 @@ class Progress:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """A job's phase, the rows it has listed, and of the phase: the share that is `done`, the stories (or pairs, while
     verifying) a second, and how many seconds it still takes.  None is not known.
     """

@@ -7,7 +7,8 @@ through the stages of neardup.pipeline.stages, and checks the index again before
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from neardup.config import Detection
 from neardup.config import Run as RunSection
@@ -54,8 +55,7 @@ EMPTY_LISTING = "[reference] lists no works; look at reference.manifest, or refe
 REMOVED_AT_ONCE = 100  # stories in one transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """The options of a run.
 
     - `since`: the time (milliseconds) from which to list; for a daily run, instead of the watermark.
@@ -95,8 +95,7 @@ class FreshProposal:
             log.info("a first backfill of this size is faster with --fresh", about=stories, pays_from=FRESH_PAYS)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The parts that a run works with.
 
     `reader` is a second, read-only connection to the ledger; `section` is [run] of the configuration.  `open_source`

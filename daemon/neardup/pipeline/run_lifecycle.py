@@ -9,9 +9,11 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from neardup import __version__
 from neardup.core.native.page import WHY_UNUSABLE
@@ -59,8 +61,7 @@ class Job(Protocol[Summary_co]):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(Struct, frozen=True):
     """A call after each run; warnings give its `name`.  After a signal to stop, only `vital` hooks are called."""
 
     name: str

@@ -6,13 +6,13 @@ encoding upstream shows in them at once.  `RunSummary` and `SweepSummary` are wh
 have in the end.
 """
 
-from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from neardup.core.columns import Outcomes
 from neardup.ledger import Ledger, script_health
@@ -72,8 +72,7 @@ class ScriptHealth:
         return found | {Measure.EMPTY: Reading.of(n + without, without, without)}
 
 
-@dataclass(slots=True)
-class IndexFaults:
+class IndexFaults(Struct):
     """What the comparisons of a run found and did.
 
     Of `sampled` stories `incomplete` lacked `missing` entries.  `restored` stories were written again, or the index
@@ -88,8 +87,7 @@ class IndexFaults:
     looked_up_again: int = 0
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """The counts of a run so far.
 
     `passed_over` counts the skipped stories that the listing's dates showed to be known, so that no page was asked for.
@@ -151,8 +149,7 @@ class Counts:
         }
 
 
-@dataclass(slots=True)
-class Summary(ABC):
+class Summary(Struct):
     """The summary of a run or a sweep; `status` is `done`, or `stopped` if a signal stopped it before its end.
 
     `started_at` is in milliseconds.  `warnings` maps each hook that failed to the reason.
@@ -164,16 +161,15 @@ class Summary(ABC):
     seconds: float = 0.0
     warnings: dict[str, str] = field(default_factory=dict)
 
-    @abstractmethod
     def as_dict(self) -> dict[str, object]:
         """The JSON object that the command prints last with `--json`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def as_record(self) -> dict[str, object]:
         """The counts that the ledger keeps for the run."""
+        raise NotImplementedError
 
 
-@dataclass(slots=True)
 class RunSummary(Summary):
     """The summary of a run over a listing; `stages` are the results of `metrics.measure_latencies`.
 
@@ -202,7 +198,6 @@ class RunSummary(Summary):
         return {**self.counts.as_dict(), "examples": self.counts.examples, **facts}
 
 
-@dataclass(slots=True)
 class SweepSummary(Summary):
     """The summary of a sweep over the stories of the ledger.
 

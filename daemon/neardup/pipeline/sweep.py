@@ -12,12 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import aclosing, closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
 from neardup.config import Detection
 from neardup.config import Run as RunSection
@@ -46,8 +46,7 @@ PENDING_PAIRS = 50_000  # by passages, before they are verified
 STEP_SECONDS = 0.2  # of nominating, before the stop event is checked again
 
 
-@dataclass(slots=True)
-class SweepCheckpoint:
+class SweepCheckpoint(Struct):
     """The languages that are done, and the place by id of the last story all of whose pairs by passages are on record.
 
     It holds for stories and thresholds as in `basis`.
@@ -99,13 +98,13 @@ async def load_fingerprints(
             if (array := arrays.get(language)) is None:
                 continue
             read = slice(ends[language], ends[language] + len(selected))
-            for name in LanguageFingerprints.__slots__:
+            for name in LanguageFingerprints.__struct_fields__:
                 getattr(array, name)[read] = getattr(selected, name)
             ends[language] = read.stop
     for array in arrays.values():
         order = np.argsort(array.ids, kind="stable")
         if np.any(order[1:] < order[:-1]):
-            for name in LanguageFingerprints.__slots__:
+            for name in LanguageFingerprints.__struct_fields__:
                 column = getattr(array, name)
                 column[:] = column[order]
     return arrays

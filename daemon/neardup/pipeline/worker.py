@@ -7,8 +7,10 @@ like a run without trouble.
 import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from neardup.core.columns import NONE_MADE, FingerprintedStories, Key, ListedBlock, Outcomes, StoryColumns
 from neardup.core.languages import Languages
@@ -61,8 +63,7 @@ SETTINGS: dict[str, str] = {
 EMPTY_LISTING = "the listing has no stories; look at source.manifest, or source.backfill_sql for Athena"
 
 
-@dataclass(frozen=True, slots=True)
-class Jobs:
+class Jobs(Struct, frozen=True):
     """Listed rows in their order: stories, or one row that describes none.
 
     `known` is what the ledger holds for some of the stories in their languages, by id.

@@ -13,8 +13,10 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.config import Detection
 from neardup.core.candidates.select import Nominee, StoryGroup
@@ -46,8 +48,7 @@ from neardup.telemetry.log import log
 from neardup.telemetry.metrics import CANDIDATES, CAPPED, INDEX_LAG, LARGE_BUCKETS, MARKED, STAGE_SECONDS, STORIES
 
 
-@dataclass(frozen=True, slots=True)
-class BatchLookup:
+class BatchLookup(Struct, frozen=True):
     """The results of looking up a batch in an index that had applied the changes up to `applied`, or more.
 
     `fresh` are the ids and fingerprints of the stories looked up; `groups` has those with equal fingerprints together,
@@ -274,8 +275,7 @@ class MatchMetrics:
             observe_all(CANDIDATES.labels(language), numbers)
 
 
-@dataclass(slots=True)
-class _LargeBuckets:
+class _LargeBuckets(Struct):
     """How often the lookups of a language read a large bucket, and the fullest of these buckets."""
 
     times: int = 0

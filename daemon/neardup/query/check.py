@@ -7,10 +7,11 @@ what was found.
 import asyncio
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct, to_builtins
+from msgspec.structs import asdict
 
 from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
@@ -54,8 +55,7 @@ Assessed = tuple[Candidate, Assessment | None]  # the text is side a of both
 Rows = Mapping[int, Mapping[str, Any]]  # of the ledger's view `described`, by id
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(Struct, frozen=True):
     """A text to check or to store, with what is known of its story; `published_at` is in milliseconds.
 
     `name` is the id in the listing where that is no integer; `story_id` is then made from it.  What else the author of
@@ -78,8 +78,7 @@ class Submission:
         return None if self.story_id is None else show_id(self.story_id, self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A story that a text would be flagged against.
 
     `similarity` is that of the pair (see `core.verify.spans`).  `containment` is the share of the text's shingles that
@@ -110,11 +109,10 @@ class Match:
 
     def as_dict(self) -> dict[str, Any]:
         """The match as JSON-serialisable values, its time in RFC 3339."""
-        return asdict(self) | {"published_at": format_time(self.published_at)}
+        return {**to_builtins(self), "published_at": format_time(self.published_at)}
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """The answer of a check; the most severe match comes first.
 
     - `verdict`: "copy" if a whole story by another author matches, or the similarity is `detection.copy_similarity` or
@@ -256,8 +254,7 @@ def _count_copied_words(signals: Signals) -> int | None:
     return int(signals.extra[COPIED_WORDS]) if COPIED_WORDS in signals.extra else None
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
+class Examined(Struct, frozen=True):
     """A text that was checked, with what it takes to store its story.
 
     `probe` is what was looked up, and `seen` the ledger's last change that the lookups are sure to have seen.

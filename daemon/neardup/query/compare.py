@@ -3,9 +3,10 @@
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing, closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.config import Detection
 from neardup.core.fingerprint import version as fingerprint_version
@@ -30,8 +31,7 @@ from neardup.records import Dead, Language, Skip, Story
 from neardup.source.parse import parse_id, parse_name
 
 
-@dataclass(frozen=True, slots=True)
-class Comparer:
+class Comparer(Struct, frozen=True):
     """The parts of `compare`: the ledger, a reader pool for stories, and how to extract a text from a file.
 
     Ledger and pool are None if there is no configuration; then only files can be compared.

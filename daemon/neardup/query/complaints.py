@@ -6,9 +6,10 @@ The service, the desk and the command call the same two functions, with their ow
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.config import Detection
 from neardup.core.page import Unreadable, prepare
@@ -52,8 +53,7 @@ class ComplaintRefused(NeardupError):
         self.number = number
 
 
-@dataclass(frozen=True, slots=True)
-class GivenComplaint:
+class GivenComplaint(Struct, frozen=True):
     """A complaint as somebody makes it; the original is a story on record, a text, or not named.
 
     `author_id` is the complainant's own, where the complainant is an author of the platform.
@@ -68,8 +68,7 @@ class GivenComplaint:
     author_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Complaints:
+class Complaints(Struct, frozen=True):
     """The parts that complaints need: `read` and `write` call work on connections, `days` is until the deadline."""
 
     read: Do

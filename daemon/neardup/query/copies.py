@@ -6,7 +6,7 @@ added to it, and a text is looked up in it.
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass  # noqa: TID251 - a Struct cannot be a Sequence
 from typing import Any
 
 from neardup.core.languages import SHIPPED

@@ -5,8 +5,9 @@ A story of the pair is loaded, with its text, or cannot be read; then the ledger
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.config import Detection, Thresholds
 from neardup.core.fingerprint.word_hashes import PassageHashes
@@ -26,8 +27,7 @@ CONTEXT_WORDS = 8
 WordSpans = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedStory:
+class LoadedStory(Struct, frozen=True):
     """A story with its text; `known` is its row of the ledger, empty for a file."""
 
     text: Text
@@ -35,16 +35,14 @@ class LoadedStory:
     file: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableStory:
+class UnreadableStory(Struct, frozen=True):
     """A story whose text cannot be read: its row of the ledger, and why there is no text."""
 
     known: Mapping[str, Any]
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoryFacts:
+class StoryFacts(Struct, frozen=True):
     """The facts of one story; `gone` is why its text cannot be read, `changed` whether it differs from the ledger's."""
 
     story_id: ShownId | None
@@ -85,8 +83,7 @@ def make_facts(story: LoadedStory | UnreadableStory) -> StoryFacts:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True):
     """A passage in one story: its words [word, word + words), its text, and some text before and after it."""
 
     word: int
@@ -96,8 +93,7 @@ class Excerpt:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class CopiedPassage:
+class CopiedPassage(Struct, frozen=True):
     """A run of equal words; where skeletons are compared, words whose consonants are equal.
 
     `words` are those of the side that has fewer.
@@ -108,8 +104,7 @@ class CopiedPassage:
     b: Excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """What two stories share; a value that is not known is None.
 
     `similarity` is that of the pair, the larger of the shares that are copied (see `core.verify.spans`).

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.core.text.normalize import Located
 from neardup.ledger import read, serials, similarities, snapshot, translate_errors
@@ -17,8 +18,7 @@ from neardup.query.evidence import LoadedStory, UnreadableStory
 from neardup.records import Kind, Language, Marks, ShownId, format_time
 
 
-@dataclass(frozen=True, slots=True)
-class PassageOfStory:
+class PassageOfStory(Struct, frozen=True):
     """The words [start, end) of the story, counted from 0, and their text; None where it is not known."""
 
     start: int
@@ -26,8 +26,7 @@ class PassageOfStory:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceReport:
+class SourceReport(Struct, frozen=True):
     """A source of a story, with the passages of the story that stand in it, and their words in the source.
 
     `share` is the part of the story's words that stand in this source.
@@ -48,8 +47,7 @@ class SourceReport:
     licence: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarityReport:
+class SimilarityReport(Struct, frozen=True):
     """The similarity of a story, and its sources by share, the largest first.
 
     `no_text` is why the passages have no text, None where they have it; `marks` are what is unusual about the story.

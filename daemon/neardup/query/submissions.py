@@ -6,8 +6,9 @@ latest stories in the ledger.
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from neardup.config import Detection
 from neardup.core.columns import Outcomes

@@ -5,9 +5,10 @@ with each other: `PairVerifier` finds the copies among pairs of these.
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+
+from msgspec import Struct
 
 from neardup.config import Detection
 from neardup.core.fingerprint.compute import fingerprint_text
@@ -27,8 +28,7 @@ PAIRS_AT_A_TIME = 250  # that are verified
 CharacterSpans = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """What two texts have in common; `kind` is by the default thresholds, None if neither is a copy.
 
     `similarity`, 0 to 1, is the larger share of either text's words that is copied, with edits within passages.
@@ -103,8 +103,7 @@ def _make_text(written: str, name: str) -> Text:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """Two texts of which one is a copy of the other; `a` and `b` are their keys.
 
     `similarity`, 0 to 1, is the larger share of either text's words that is copied, with edits within passages.
@@ -127,8 +126,7 @@ class Copy:
     spans_b: CharacterSpans
 
 
-@dataclass(frozen=True, slots=True)
-class KeyedText:
+class KeyedText(Struct, frozen=True):
     """A text that is long enough to be compared.  What it is compared by is not kept here, but by `PairVerifier`."""
 
     key: Hashable

@@ -5,10 +5,11 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
 
 from neardup.config import Config, Content, Extract, Ledger, Source
 from neardup.errors import Fatal, Misuse, NeardupError
@@ -36,8 +37,7 @@ ANY_COLUMNS = Columns()
 MOST_RUNS = 1_000  # that are looked at
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What to scan: paths, the paths of the reference to compare their documents with, and the language of all texts.
 
     Without a reference the documents are compared with each other; without a language each one's is detected.
@@ -50,8 +50,7 @@ class Request:
     columns: Columns = ANY_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The documents of a scan, the URL of their texts, and the files of folders that are left out, by ending.
 
     `pages` are the files with markup, unless there are tables.

@@ -5,8 +5,9 @@ Each function is an operation of `serve.operations`.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TypeVar
+
+from msgspec import to_builtins
 
 from neardup import errors
 from neardup.core.page import Unreadable, prepare
@@ -285,6 +286,6 @@ async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadli
         share_b=found.share_b or 0.0,
         spans_a=list(found.spans_a),
         spans_b=list(found.spans_b),
-        passages=[CopiedPassage.model_validate(asdict(passage)) for passage in found.passages],
+        passages=[CopiedPassage.model_validate(to_builtins(passage)) for passage in found.passages],
         took_ms=round(1000 * deadline.taken, 1),
     )

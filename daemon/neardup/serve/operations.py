@@ -5,9 +5,9 @@ or raises Refused.  The routes and the OpenAPI document are made from the table 
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 from neardup.http.problems import ProblemType
@@ -46,8 +46,7 @@ SUBJECTS: dict[str, Callable[[str], StoryId | int | str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One operation: `work` does it, given the parts, what its path names, its query and its body, and the deadline.
 
     The name of `work` is the operation's id in the OpenAPI document, by which generated clients call it: it stays.

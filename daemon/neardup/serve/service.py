@@ -9,12 +9,12 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from aiohttp import web
+from msgspec import Struct
 
 from neardup.config import Config, Serve
 from neardup.errors import LedgerReplaced, Transient
@@ -39,8 +39,7 @@ SHORT_SLOTS = 16  # most of a check is spent waiting for the store
 LONG_SLOTS = 1  # a novel occupies a core for seconds
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceParts:
+class ServiceParts(Struct, frozen=True):
     """The open parts of the HTTP service; `reader` is a read-only connection to the ledger.
 
     Without `author_tokens` no key signs tokens of authors.

@@ -1,9 +1,10 @@
 """The tokens of the HTTP service, and the rights of each."""
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct
 
 from neardup.errors import Misuse
 from neardup.http import tokens
@@ -24,8 +25,7 @@ class Right(StrEnum):
     PERMIT = "permit"  # enter and revoke permissions
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A token by the SHA-256 of its secret, in hexadecimal digits."""
 
     name: str

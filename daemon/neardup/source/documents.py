@@ -9,10 +9,11 @@ import glob
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
 
 from neardup.core.languages import SHIPPED
 from neardup.errors import Fatal, Misuse
@@ -42,8 +43,7 @@ LONGEST_CELL = 100_000_000  # characters; the library's own limit is 131,072
 FOLDERS = 1_000  # whose real paths and paths below a root are kept
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A document: its name, and its path below content.url.  If its `language` is None, it is to be detected."""
 
     name: str
@@ -51,8 +51,7 @@ class Document:
     language: Language | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BadDocument:
+class BadDocument(Struct, frozen=True):
     """A document that cannot be read, and why."""
 
     name: str
@@ -63,8 +62,7 @@ class BadDocument:
 Listed = AsyncIterator[Document | BadDocument]
 
 
-@dataclass(frozen=True, slots=True)
-class Documents:
+class Documents(Struct, frozen=True):
     """The documents to scan, and those of a reference, if there is one; `size` is their number, 0 if not known."""
 
     documents: Listed
@@ -151,8 +149,7 @@ def list_files_below(folder: Path, left_out: Counter[str]) -> Iterator[Path]:
                 left_out[ending or "no ending"] += 1
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """The names of columns; None for one that is to be guessed, or that a table does not have."""
 
     text: str | None = None
@@ -239,8 +236,7 @@ def spool_file(
     return Document(name, path, language)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table to read: its file, and what messages call it.
 
     In the names of its rows, `prefix` stands before their ids.

@@ -5,9 +5,10 @@
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from neardup.config import Config, Content, Reference
 from neardup.config import Source as Section

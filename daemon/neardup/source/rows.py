@@ -15,10 +15,11 @@ import json
 import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from neardup.errors import Fatal, Misuse, needs_extra
 from neardup.telemetry.log import log
@@ -41,8 +42,7 @@ ROWS_PER_BATCH = 4096  # of Parquet
 SHOWN_CHARACTERS = 500  # of a row that cannot be used
 
 
-@dataclass(frozen=True, slots=True)
-class ListedColumns:
+class ListedColumns(Struct, frozen=True):
     """The names of the columns that a listing must have, and of those that it may have."""
 
     required: tuple[str, ...]
@@ -99,8 +99,7 @@ class FileReader:
             return file.read(end - start)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row: the offset where it begins, and its values by column, or why it cannot be parsed."""
 
     position: int
@@ -109,8 +108,7 @@ class Row:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlainRows:
+class PlainRows(Struct, frozen=True):
     """Adjacent rows of a CSV file, each on a line of its own, in columns: their offsets, and their values by column."""
 
     positions: list[int]

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
+from msgspec import Struct
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
@@ -35,8 +35,7 @@ TEXT_ROWS, NUMBER_ROWS = 200, 20_000  # in an Arrow batch
 Show = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """A table with a column of texts or pages: its name or path, its columns, and the language of all its texts."""
 
     name: str

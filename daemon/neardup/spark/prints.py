@@ -6,12 +6,12 @@ is larger than memory passes in parts.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
+from msgspec import Struct
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
@@ -79,8 +79,7 @@ def have_same_text(prints: Prints, left: Indices, right: Indices) -> npt.NDArray
     return np.asarray((prints.texts[left] == prints.texts[right]).all(axis=1))
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """Rows of whole buckets: bucket b is the rows from edges[b] to edges[b + 1].
 
     Of the first bucket, the first `compared` rows are repeated: they came with an earlier part of it, and have been

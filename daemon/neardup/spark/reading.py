@@ -7,11 +7,12 @@ process, not the Python worker of Spark: it is quarantined and counted.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from msgspec import Struct
+from msgspec.structs import asdict
 from pyspark.sql import DataFrame, SparkSession
 
 from neardup.config import Config, Content
@@ -68,7 +69,7 @@ def read_listed_row(row: dict[str, Any]) -> ListedRow:
     """The inverse of `listed_row`."""
     if row["reason"] is not None:
         return BadRow(row["key"], Dead(row["reason"]), row["error"], row["position"])
-    return Story(**{name: row[name] for name in Story.__slots__})
+    return Story(**{name: row[name] for name in Story.__struct_fields__})
 
 
 def list_configured(spark: SparkSession, config: Config) -> DataFrame:
@@ -175,8 +176,7 @@ def _make_batches(rows: Iterator[dict[str, Any]]) -> Batches:
         yield pa.RecordBatch.from_pylist(held, schema)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """How a task reads: its store, what of a page is the text, and how many pages at a time."""
 
     content: Content
@@ -246,10 +246,10 @@ def make_outcome_row(outcome: Outcome, text: str | None) -> dict[str, Any]:
     listed = outcome.story
     row: dict[str, Any] = {}
     if isinstance(listed, Story):
-        row = {name: getattr(listed, name) for name in Story.__slots__}
+        row = {name: getattr(listed, name) for name in Story.__struct_fields__}
     match outcome:
         case Fingerprinted(_, found, etag, page_title, text_sha256=text_sha256):
-            row |= {name: getattr(found, name) for name in found.__slots__}
+            row |= {name: getattr(found, name) for name in found.__struct_fields__}
             row |= {"outcome": FINGERPRINTED, "etag": etag, "page_title": page_title, "text": text}
             row |= {"text_sha256": text_sha256}
         case Skipped(_, reason):

@@ -1,7 +1,6 @@
 """Laws: each native function gives what its reference does, whatever the sizes, and refuses what contradicts itself."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from unittest.mock import patch
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 from neardup.core.candidates import all_pairs
 from neardup.core.candidates.all_pairs import close_pairs, find_near_pairs, find_signature_pairs
 from neardup.core.candidates.banding import Banding
@@ -37,8 +37,7 @@ thresholds = st.tuples(st.integers(0, 7), st.sampled_from([0, 5, 8, 32]), st.int
 Any = npt.NDArray[np.generic]
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The thresholds and caps of a language."""
 
     hamming: int

@@ -5,13 +5,13 @@ Of the stories with higher ids, all outside the batch are nominees.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 from neardup.core.candidates import select
 from neardup.core.candidates.banding import FingerprintArrays, Numbers
 from neardup.core.candidates.select import Nominee, is_worth_comparing, merge_found, select_matches
@@ -38,8 +38,7 @@ populations = st.dictionaries(
 )
 
 
-@dataclass(frozen=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True):
     hamming: int
     bands: int
     shared_bands: int
@@ -82,8 +81,7 @@ def test_hamming_is_the_count_of_differing_bits(rows: list[bytes], simhash: byte
     assert measure_hamming(hash_rows(rows), hash_rows([simhash])).tolist() == want
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """The result of a lookup: ids, or numbers."""
 
     ids: set[int]

@@ -4,13 +4,13 @@ A change that concerns one language changes the digest of that language only.
 """
 
 import unicodedata
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.fingerprint import minhash, version, word_hashes
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.languages import LANGUAGES, PINNED

@@ -1,11 +1,11 @@
 """Laws: a page has one fingerprint, whether the native core reads it or Python, and whatever was read before."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.css.native_rendering import render_natively
 from neardup.core.css.page_styles import find_style_sheets
 from neardup.core.native import page as native_page

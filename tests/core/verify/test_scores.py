@@ -3,12 +3,13 @@ gone the signatures speak, and the finding says so.
 """
 
 import pickle
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.fingerprint.word_hashes import PassageHashes, hash_passages
 from neardup.core.text.normalize import tokenize
@@ -46,8 +47,7 @@ copied_words = st.fixed_dictionaries({}, optional={COPIED_WORDS: st.integers(0, 
 signals = st.builds(Signals, st.integers(0, 128), st.booleans(), shares, shares, shares, extra=copied_words)
 
 
-@dataclass(frozen=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True):
     hamming: int = 3
     jaccard: float = 0.5
     containment: float = 0.5

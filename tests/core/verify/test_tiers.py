@@ -1,10 +1,9 @@
 """Laws of the table of tiers: one row a kind, ordered by severity, and every row complete."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.config import Thresholds
 from neardup.core.verify.tiers import (
     COPIED_WORDS,

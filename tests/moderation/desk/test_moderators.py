@@ -5,12 +5,12 @@ does; who may only read, and who does not decide a language, changes nothing.
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.verify.tiers import EXACT
 from neardup.errors import Misuse

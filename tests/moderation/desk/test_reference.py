@@ -5,11 +5,11 @@ Titles and names of catalogues are hostile to markup.
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
+from msgspec.structs import replace
 from neardup.core.fingerprint.version import version
 from neardup.ledger import candidates, connect, runs, verification
 from neardup.pipeline.verifier import BEFORE_ALL

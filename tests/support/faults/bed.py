@@ -6,13 +6,13 @@ import asyncio
 import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import stamina
+from msgspec import Struct
 from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.ledger.dead_letters import DeadLetterFilter
@@ -79,8 +79,7 @@ def impatient(seconds: float = TIMEOUT_SECONDS) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class Bed:
+class Bed(Struct, frozen=True):
     """A ledger of its own, in a folder with its configuration."""
 
     folder: Path

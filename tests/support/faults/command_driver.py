@@ -7,11 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from neardup.pages.fork_server import READER_ENVIRONMENT
 
 from tests.support.command import environment
@@ -20,8 +20,7 @@ from tests.support.paths import ROOT
 StopPoint = dict[str, Any]  # the keys of killed_command.Trigger
 
 
-@dataclass(frozen=True)
-class StartedCommand:
+class StartedCommand(Struct, frozen=True):
     """A process that runs the command; its output is in the files `name`.out and `name`.err of its folder."""
 
     driver: "Driver"

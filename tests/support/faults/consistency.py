@@ -6,13 +6,13 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import redis
+from msgspec import Struct
 from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, cut_band_values
 from neardup.core.fingerprint.minhash import stack_signatures
 from neardup.core.fingerprint.word_hashes import hash_rows
@@ -90,8 +90,7 @@ def differences(actual: State, expected: State) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerStory:
+class LedgerStory(Struct, frozen=True):
     """A story in the ledger."""
 
     number: int

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Protocol
+
+from msgspec import Struct
 
 State = Mapping[str, Sequence[tuple[object, ...]]]
 FAULT = "fault"  # the name of a row among the properties of a test's report
@@ -14,8 +15,7 @@ HEAD = (
 )
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Row:
+class Row(Struct, frozen=True, order=True):
     """A fault and its effect on the stories.
 
     `seconds` are the times to recover: from the end of the fault, or from a restart, until the run has ended.

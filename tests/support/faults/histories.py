@@ -11,11 +11,11 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import redis
+from msgspec import Struct, field
 
 from tests.support.command import embedded
 from tests.support.faults.command_driver import Driver, StartedCommand, StopPoint
@@ -49,8 +49,7 @@ SEEN = {
 Texts = dict[int, str]  # by the ids of stories; EMPTY for a story whose page has no text any more
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """What changes before a command, the command, and the batches in which it writes."""
 
     changes: Texts
@@ -65,8 +64,7 @@ class Step:
         return f"words {edits}, forget {self.forgotten}, {' '.join(self.command)}, batch {self.batch}, kills {kills}"
 
 
-@dataclass(frozen=True)
-class History:
+class History(Struct, frozen=True):
     """Steps, and the texts of the stories that there are in the end."""
 
     steps: list[Step] = field(default_factory=list)

@@ -5,10 +5,10 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import webencodings
+from msgspec import Struct, field
 from neardup.config import Content
 from neardup.core.text.html import MOST_TAGS
 from neardup.pages.watchdog import read_cpu_seconds
@@ -37,8 +37,7 @@ def _mixed_marks() -> bytes:
     return "".join(random.Random(1).choices("\u0301\u0316\u0327\u031b\u0323", k=MOST // 8)).encode()
 
 
-@dataclass(frozen=True)
-class Hostile:
+class Hostile(Struct, frozen=True):
     """A page and its allowed outcomes, which depend on the machine: READ or the reasons to skip it."""
 
     page: Callable[[], bytes]
@@ -109,8 +108,7 @@ def mislabelled(language: Language, declared: str, encoded: str) -> bytes:
     return page.encode(encoded, "xmlcharrefreplace")
 
 
-@dataclass
-class Peaks:
+class Peaks(Struct):
     """The peak resident bytes of any descendant of a process but the `others`, and the CPU seconds of each."""
 
     others: frozenset[int]

@@ -4,17 +4,16 @@ import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import redis
+from msgspec import Struct
 
 Damage = Callable[["DamagedIndex"], None]
 
 
-@dataclass(frozen=True)
-class DamagedIndex:
+class DamagedIndex(Struct, frozen=True):
     """An index of a kind `sqlite`, `documented` or `compact`, with the means to damage it."""
 
     kind: str

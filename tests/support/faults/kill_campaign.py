@@ -6,8 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from tests.support.faults.command_driver import Driver, StopPoint
 from tests.support.faults.command_sequence import COMMANDS, Deployment
@@ -23,8 +24,7 @@ LATEST_SECONDS = 0.05  # or so many seconds after it: about the duration of a ba
 START_SECONDS = 2.0  # or so many seconds after the start: the reader processes start meanwhile
 
 
-@dataclass(slots=True)
-class Reference:
+class Reference(Struct):
     """An undisturbed deployment: its state and the points reached after each command, and the pairs it exported."""
 
     states: dict[str, State] = field(default_factory=dict)
@@ -32,8 +32,7 @@ class Reference:
     exported: Counter[tuple[int, int]] = field(default_factory=Counter)
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """The results of a campaign; `wrong` has a line for each difference from the undisturbed deployment."""
 
     kills: int = 0

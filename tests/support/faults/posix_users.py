@@ -7,10 +7,10 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from tests.support.command import Ended, embedded, environment
 from tests.support.faults.small_disks import may_mount
@@ -19,8 +19,7 @@ from tests.support.paths import ROOT
 GROUP = 64_000  # an unused id, as those of the users
 
 
-@dataclass(frozen=True)
-class User:
+class User(Struct, frozen=True):
     """A user with a umask; `member` says whether they belong to the service's group."""
 
     number: int
@@ -68,8 +67,7 @@ class User:
 DAEMON, OPERATOR, OUTSIDER = 64_000, 64_001, 64_002
 
 
-@dataclass(frozen=True)
-class Installation:
+class Installation(Struct, frozen=True):
     """A machine on which neardup is installed, with its users."""
 
     state: Path

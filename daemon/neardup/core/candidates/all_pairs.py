@@ -8,11 +8,12 @@ A few stories are compared with all others without buckets, and without the limi
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from neardup.core.candidates.banding import BANDS, FingerprintArrays, Indices, divide_bands
 from neardup.core.candidates.bucket_join import (
@@ -39,8 +40,7 @@ NO_POSITIONS = np.empty(0, np.int64)
 LEAST_ROWS = 6  # that the signatures of a pair agree in; those of unrelated stories do once in 4 million pairs
 
 
-@dataclass(frozen=True, slots=True)
-class PairChunk:
+class PairChunk(Struct, frozen=True):
     """Some of the pairs, as positions (m,) of stories, left < right.
 
     `done` is the share of the keys that are done, 0 to 1.

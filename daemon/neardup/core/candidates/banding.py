@@ -16,13 +16,14 @@ Many fingerprints are numpy arrays, one array a field (`FingerprintArrays`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows, stack_signatures
 from neardup.core.fingerprint.word_hashes import HashRows, hash_rows, mix
@@ -50,8 +51,7 @@ Values = npt.NDArray[np.uint16]  # of bands or blocks
 ARRAYS = ("numbers", "ids", "languages", "simhashes", "signatures", "signed")
 
 
-@dataclass(frozen=True, slots=True)
-class Banding:
+class Banding(Struct, frozen=True):
     """How the fingerprints of a language are banded and looked up.
 
     A lookup finds every story within the Hamming distance `hamming`, and those that share at least `shared` of the
@@ -132,8 +132,7 @@ def copy_keys(simhashes: Iterable[bytes], signatures: Iterable[bytes | None]) ->
     return np.frombuffer(b"".join(starts), "<u4").astype(np.uint32)
 
 
-@dataclass(frozen=True, slots=True)
-class FingerprintArrays:
+class FingerprintArrays(Struct, frozen=True):
     """The fingerprints of n stories; each array has n rows.
 
     `numbers` are the ledger's story numbers, `languages` its numbers of languages, which `names` maps to languages,

@@ -6,11 +6,11 @@ is the inner loop of nomination; ranking them gives each story its best matches.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.core.candidates.banding import ROWS_A_BAND, FingerprintArrays, Flags, Indices, Numbers
 from neardup.core.fingerprint.minhash import ROWS, SignatureRows
@@ -117,8 +117,7 @@ class Found(Protocol):
     def numbers(self) -> Numbers: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Nominee:
+class Nominee(Struct, frozen=True):
     """A story of a batch with the ids of its matches: those with lower ids, best first, and then the others outside it.
 
     A pair counts as a match of the story with the higher id.  `capped` is how many matches of this one were left out.

@@ -1,11 +1,12 @@
 """The pairs that lookups would nominate, and of these the best matches of each story, in bounded memory."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.core.candidates.all_pairs import PairChunk, find_near_pairs, find_signature_pairs
 from neardup.core.candidates.banding import Banding
@@ -23,8 +24,7 @@ Ids = npt.NDArray[np.int64]
 RankedPairs = npt.NDArray[np.uint64]
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageFingerprints:
+class LanguageFingerprints(Struct, frozen=True):
     """The fingerprints of the n stories of a language, in order of the stories' ids; n is at most MAX_STORIES.
 
     `ids` (n,), `simhashes` (n, 2), `signatures` (n, 64); `signed` (n,) marks the stories that have a signature.

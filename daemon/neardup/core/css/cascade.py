@@ -8,9 +8,9 @@ value.  What the browser itself declares and what attributes such as `bgcolor` h
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import itemgetter
 
+from msgspec import Struct, field
 from selectolax.lexbor import LexborNode
 
 from neardup.core.css.computed_style import DOUBT, Looks, Values
@@ -48,8 +48,7 @@ MOST_KNOWN, MOST_VALUES, LONGEST_STYLE = 16, 2_000, 1_000  # that are kept, and 
 BARE_COLOUR = re.compile(r"[0-9a-f]{3}(?:[0-9a-f]{3})?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What is known of the elements of all pages with the same style sheets: their values and their looks."""
 
     values: dict[Hashable, tuple[Values, Values]] = field(default_factory=dict)

@@ -9,9 +9,11 @@ doubt.  Texts that are as likely to be seen form a layer, and large doubtful lay
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from neardup.core.css.declarations import FAINT, FAR, HIDING_CLIP, HIDING_DISPLAYS, HIDING_TRANSFORM, TINY, is_doubtful
 from neardup.core.css.sheets import HEIGHT, WIDTH
@@ -47,8 +49,7 @@ MOST_VARIANTS = 16  # of a style that are kept
 DOUBT = "doubtful"
 
 
-@dataclass(frozen=True)
-class Style:
+class Style(Struct, frozen=True, dict=True):
     """What an element hands down to the elements and the text in it; `faint` text takes its room without being seen.
 
     An element in a box of which nothing is seen is `boxed_in`.  What is `in_drawing` stands in an SVG or a formula, of

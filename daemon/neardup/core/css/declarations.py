@@ -9,12 +9,12 @@ beside it.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 import tinycss2
+from msgspec import Struct
 
 from neardup.core.css.values import UNCOMPUTED, expand, is_computed, is_known, is_light, parse_colour, parse_length
 
@@ -58,8 +58,7 @@ HARMLESS_IF_UNKNOWN = {
 HARMLESS = {"", "none", "normal", "auto", "visible"}
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """A declaration; `longhands` are empty for MARKERS, and where a custom property, which the element has, decides."""
 
     name: str
@@ -68,8 +67,7 @@ class Declaration:
     longhands: Longhands
 
 
-@dataclass(frozen=True, slots=True)
-class Declarations:
+class Declarations(Struct, frozen=True):
     """The declarations of one block; `acts` says that they may hide a text, or change where its words end.
 
     `acts_around` says the same of a text that stands in another element within the one that has the declarations.

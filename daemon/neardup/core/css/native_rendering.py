@@ -9,12 +9,12 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import unpack_from
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.core.css.cascade import MOST_MATCHES, Attributes, Rules
@@ -84,8 +84,7 @@ class RenderedUtf8(NamedTuple):
     counts: CharacterCounts
 
 
-@dataclass(frozen=True, slots=True)
-class _PageRules:
+class _PageRules(Struct, frozen=True):
     """The rules of style sheets; `found_apart` are those whose selectors the parser's engine looks for."""
 
     rules: Rules

@@ -7,9 +7,9 @@ of a story.  The engine of the parser finds what they match.
 import re
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import chain
 
+from msgspec import Struct
 from selectolax.lexbor import LexborNode, SelectolaxError
 
 from neardup.core.css.declarations import MARKERS, Declaration, Declarations, list_possible_values, parse_declarations
@@ -27,8 +27,7 @@ SUBJECT = re.compile(r"(?:[\w\s.#>+~*-]*[\s>+~])?(?:\*?([.#][\w-]++)|([\w-]++))[
 EMPTY_PAGE = parse("<p>")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StyleSheet:
+class StyleSheet(Struct, frozen=True, eq=False):
     """The rules of a style sheet that matter here, and lists of selectors of those that act.
 
     `within` are those that act on the elements that they match, and `around` the selectors of those that act on what

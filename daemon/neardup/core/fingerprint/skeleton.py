@@ -9,11 +9,11 @@ the GRAM-grams of its skeleton: the least of their hashes, at least LEAST and on
 also shares some with each of its parts.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, keep_sampled, mix
 from neardup.core.native import in_c
@@ -32,8 +32,7 @@ ALIGNED_GRAM = 3
 SPACE = 0x20
 
 
-@dataclass(frozen=True)
-class Skeleton:
+class Skeleton(Struct, frozen=True, dict=True):
     """The skeleton of a text: `classes` (n,) of its consonants, and the place (n,) of the word that has each."""
 
     classes: Classes

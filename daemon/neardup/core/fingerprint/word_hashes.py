@@ -15,12 +15,12 @@ sampled gram is mixed once more before it is cut to 32 bits, because a minimum i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
+from msgspec import Struct
 from numpy.lib.stride_tricks import sliding_window_view
 
 from neardup.core.sets import find_distinct
@@ -43,8 +43,7 @@ PassageHashes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """The words of a story, each hashed once.
 
     `digests` (distinct, 16) uint8 are the xxh3-128 of the distinct words; `order` (words,) has, for each

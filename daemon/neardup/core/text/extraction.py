@@ -1,13 +1,12 @@
 """Which part of a page is the story."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 
-@dataclass(frozen=True, slots=True)
-class Extraction:
+class Extraction(Struct, frozen=True):
     """The part of a page that is the story: a CSS selector ("" for the whole body), and selectors to remove."""
 
     body: str = ""

@@ -15,13 +15,13 @@ another one the tables are computed.
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.core.text import codepoints, look_alikes
 from neardup.core.text.codepoints import (
@@ -88,8 +88,7 @@ FORMED, FORMS = "formed", "forms"
 BETWEEN_FORMS = " "  # forms, which have no spaces
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(Struct, frozen=True):
     """The offsets of the words of a text.
 
     `text` is the text in NFC; its word n is `text[starts[n]:ends[n]]`.  `cuts` are the offsets, ascending, at

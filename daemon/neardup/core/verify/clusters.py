@@ -7,9 +7,10 @@ members of a cluster to keep.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal, NamedTuple, get_args
+
+from msgspec import Struct
 
 from neardup.core.publication_order import find_earliest, make_sort_key
 from neardup.records import is_work
@@ -20,8 +21,7 @@ Policy = Literal["earliest", "newest", "longest", "reference"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Struct, frozen=True):
     """Stories joined by flags.
 
     `stories` are in the order of publication; the `undated` ones, whose times are unknown, come last, in the order of

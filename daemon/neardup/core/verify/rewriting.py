@@ -15,11 +15,11 @@ the other half, and elsewhere the share is hardly another one.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.core.fingerprint.common_words import RareWords, are_rare, list_rare_words
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Places
@@ -33,8 +33,7 @@ MIN_BLOCK = 3  # words of the subsequence
 NO_PLACES: Places = np.empty(0, np.intp)
 
 
-@dataclass(frozen=True, slots=True)
-class Rewriting:
+class Rewriting(Struct, frozen=True):
     """The rare words in the same order in two stories: how many, and what share they are; the spans of the blocks.
 
     `share` is a part of the rare words that both could have.  The nth span of a and the nth span of b are the same

@@ -6,7 +6,8 @@ match is always flagged.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from neardup.core.verify.tiers import find_tier
 from neardup.records import Kind, Verdict
@@ -14,8 +15,7 @@ from neardup.records import Kind, Verdict
 SUPPRESSING = (Verdict.NOT_SIMILAR, Verdict.TEMPLATE)
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveVerdict:
+class ActiveVerdict(Struct, frozen=True):
     """A verdict that was neither undone nor replaced, and the kind of the flag that it was given on."""
 
     verdict_id: int
@@ -31,8 +31,7 @@ class ActiveVerdict:
 Decisions = Mapping[tuple[int, int], ActiveVerdict]
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(Struct, frozen=True):
     """What the verdicts on record mean for a pair that was just verified.
 
     - `status`: the status of its flag: "open", or the verdict that still applies; None where it gets no flag.

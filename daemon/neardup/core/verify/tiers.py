@@ -6,8 +6,9 @@ between two others without touching flags and verdicts that are on record.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from neardup.records import Kind, Signals
 
@@ -51,8 +52,7 @@ class Thresholds(Protocol):
     def rare_share(self) -> float: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(Struct, frozen=True):
     """One kind of match.
 
     - `severity`: the rank in queues and exports; the lowest comes first and is the most serious.

@@ -12,12 +12,12 @@ they are FAN_IN, by the same rule.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.core.candidates.banding import Numbers
 from neardup.errors import Fatal, PassagesDamaged
@@ -33,8 +33,7 @@ NUMBERS_A_CALL = 1 << 20  # that `IsLive` is asked about
 IsLive = Callable[[Numbers], npt.NDArray[np.bool_]]
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentFile:
+class SegmentFile(Struct, frozen=True):
     """A segment in the folder, by its name; `segment` is None if it cannot be opened, because of `damage`."""
 
     path: Path
@@ -42,8 +41,13 @@ class SegmentFile:
     first: int
     last: int
     inode: int
-    segment: Segment | None = field(default=None, compare=False)
-    damage: str = field(default="", compare=False)
+    segment: Segment | None = None
+    damage: str = ""
+
+    @property
+    def identity(self) -> tuple[Path, int]:
+        """Which file it is, whether it was opened or not."""
+        return self.path, self.inode
 
     def get_segment(self) -> Segment:
         """The segment.  Raises PassagesDamaged if it cannot be opened."""

@@ -279,11 +279,12 @@ class PassageIndex:
         """Take up the segments that the folder has now."""
         with self._state:
             found = list_segments(self._folder)
-            while found != list(self._segments):
-                known = {file: file for file in self._segments}
+            while [file.identity for file in found] != [file.identity for file in self._segments]:
+                known = {file.identity: file for file in self._segments}
                 try:
                     self._segments = tuple(
-                        known.get(file) or open_segment(file, self._ledger_id, self._algorithm) for file in found
+                        known.get(file.identity) or open_segment(file, self._ledger_id, self._algorithm)
+                        for file in found
                     )
                     self._tail.remove(self._list_held_ranges())
                 except FileNotFoundError:

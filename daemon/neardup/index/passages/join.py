@@ -11,10 +11,10 @@ posting, each for a range of story numbers; then the files are sorted in memory,
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.passage_groups import (
@@ -38,8 +38,7 @@ RANGE = 1 << 18  # story numbers a scratch file by story: at 60 hashes a story, 
 CUT_SHARE = 0.5  # of the join's time that cutting into groups takes, roughly
 
 
-@dataclass(frozen=True, slots=True)
-class JoinStep:
+class JoinStep(Struct, frozen=True):
     """A part of the join: some pairs, all pairs of a story in one step, or some common hashes, or neither.
 
     `is_read` marks the step after which all common hashes are out; no pairs come before it.  `through` is the last
@@ -141,8 +140,7 @@ def _read_groups(path: Path, pieces: Iterable[int]) -> Iterator[Numbers]:
             yield np.fromfile(file, np.uint32, size)
 
 
-@dataclass(frozen=True, slots=True)
-class HashesByStory:
+class HashesByStory(Struct, frozen=True):
     """The postings of the stories with the numbers [first, last], by number, and by hash for each."""
 
     first: int

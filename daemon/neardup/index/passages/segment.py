@@ -28,7 +28,6 @@ import re
 import stat
 import weakref
 from bisect import bisect_left, bisect_right
-from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +35,8 @@ from typing import Self
 
 import numpy as np
 import xxhash
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.native import in_c
@@ -72,8 +73,7 @@ class HeaderDamaged(Exception):
     """The header is not what was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """What a segment says of itself.  It holds the stories `first` to `last`; `stories` counts those with postings.
 
     `made_at` is the ledger's last change when the segment was made: it lacks what had been removed by then.

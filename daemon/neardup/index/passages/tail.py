@@ -8,11 +8,11 @@ a Bloom filter (CACM 1970) with one hash function, which is the passage hash its
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.core.candidates.banding import Numbers
 from neardup.core.native import in_c
@@ -69,8 +69,7 @@ def _filter_bits(hashes: PassageHashes) -> tuple[PassageHashes, Filter]:
     return bits >> np.uint32(3), np.uint8(1) << (bits & np.uint32(7)).astype(np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Some postings as sorted keys."""
 
     keys: Keys

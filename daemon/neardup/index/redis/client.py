@@ -8,11 +8,11 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import hiredis
+from msgspec import Struct
 from redis import exceptions
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.retry import Retry
@@ -58,8 +58,7 @@ def cut_batches(items: Sequence[T], size: int = KEYS_PER_COMMAND) -> Iterator[Se
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-@dataclass(frozen=True, slots=True)
-class Clients:
+class Clients(Struct, frozen=True):
     """Clients of one Redis or one cluster.
 
     A transaction on a cluster must not share its client with messages sent meanwhile: where one of these fails,

@@ -7,11 +7,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from neardup.config import Config
 from neardup.core.intervals import estimate_share
@@ -127,8 +128,7 @@ CORPORA = 4
 ORIGINALS, FEW = 300, 5
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How progress is shown: of a listing by its number of stories, and of a run."""
 
     show_count: Callable[[str], AbstractContextManager[Callable[[int], None]]]

@@ -7,10 +7,10 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 
 import xxhash
+from msgspec import Struct
 
 from neardup.app import open_readers
 from neardup.config import Config
@@ -27,8 +27,7 @@ TRIED = 20  # stories drawn for each one wanted, because many may be too short
 COMMON_SHARE = 0.2  # a word that occurs in a larger share of the stories is not a name
 
 
-@dataclass(frozen=True, slots=True)
-class Original:
+class Original(Struct, frozen=True):
     """A story and its text."""
 
     id: int
@@ -102,8 +101,7 @@ Copy = Edit | Work
 COPIES: Sequence[Copy] = (*EDITS, *DISGUISED_EDITS, *WORKS)
 
 
-@dataclass(frozen=True, slots=True)
-class PlantedStory:
+class PlantedStory(Struct, frozen=True):
     """One story of the corpus.
 
     `origins` are the numbers of the originals whose text it has, several for a work.  `copy` says how it was made; it
@@ -114,8 +112,7 @@ class PlantedStory:
     copy: Copy | None
 
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
+class Corpus(Struct, frozen=True):
     """The stories of one language: an original, then its copies, then the next original, and so on; then the works.
 
     The id of a story is `first` plus its position in `stories`.  `donors` has for each original the originals from

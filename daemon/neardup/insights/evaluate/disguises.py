@@ -6,8 +6,9 @@ recall by strength shows where detection ends.
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from neardup.core.text.consonants import BLOCKS
 from neardup.insights.evaluate.edits import Apply, Edit, OtherStories, strip_signs
@@ -45,8 +46,7 @@ VIRAMA, NUKTA, BLOCK_SIZE = 0x4D, 0x3C, 0x80
 CLAUSE_WORDS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Disguise:
+class Disguise(Struct, frozen=True):
     """A disguise, which `apply` makes of a text in a strength."""
 
     name: str

@@ -11,7 +11,8 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from neardup.core.text.codepoints import BA, CHILLU, NUKTAS
 from neardup.core.text.normalize import tokenize
@@ -22,8 +23,7 @@ PARAGRAPH_WORDS = 80
 DRAWS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class OtherStories:
+class OtherStories(Struct, frozen=True):
     """The other stories of the language, as words.
 
     `host` is one whole story.  `foreign` begins with it and has at least as many words as the story to be edited.
@@ -263,8 +263,7 @@ REST = 50  # words of a story, at least, that are not in the copied run
 FIRST_REPLACED, REPLACED_EVERY = 5, 10  # places within an edited run
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """A longer work: `chapters` stories, one after the other."""
 
     chapters: int
@@ -326,8 +325,7 @@ OTHER_SCRIPT = "another script"
 RATES = (0.01, 0.02, 0.05, 0.10, 0.20)
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """One way to copy a story.
 
     With `same_words`, normalisation undoes the edit.  With `part`, the copy is a small part of a longer story.

@@ -8,11 +8,11 @@ import asyncio
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from neardup.app import App, open_app, run_once
@@ -53,8 +53,7 @@ def _list_runs(words: Sequence[bytes]) -> list[tuple[bytes, ...]]:
     return [tuple(words[n : n + RUN]) for n in range(len(words) - RUN + 1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A pair on record, by the stories' positions in the corpus; `kind` is None for a near miss."""
 
     a: int
@@ -64,8 +63,7 @@ class Pair:
     containment: float
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(Struct, frozen=True):
     """The scores, as (Jaccard, containment), of the pairs on record of an original and a copy of it as a whole.
 
     `planted` are the pairs of a copy with its own original, `copies` the number of copies in the corpus.  `unrelated`
@@ -151,8 +149,7 @@ def _relate_originals(corpus: Corpus, pairs: Iterable[Pair]) -> Mapping[int, fro
     }
 
 
-@dataclass(frozen=True, slots=True)
-class FalseFlag:
+class FalseFlag(Struct, frozen=True):
     """A flagged pair with little in common: its stories by id and edit, and its scores, computed separately."""
 
     a: int
@@ -164,8 +161,7 @@ class FalseFlag:
     containment: float
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """The measurements of one corpus.
 
     `flagged_as` counts the copies of each edit by the kind of their flag.  `cross_pairs` is the number of pairs of

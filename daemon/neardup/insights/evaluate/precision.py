@@ -3,8 +3,9 @@
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from neardup.core.intervals import estimate_share
 from neardup.insights.evaluate.tables import ALL, Facts, Table, format_decimal, format_interval

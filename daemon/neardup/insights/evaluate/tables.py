@@ -1,10 +1,10 @@
 """The tables of an evaluation and of an audit: how their figures are formatted, and how they are printed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import floor
 from typing import Any
 
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -14,8 +14,7 @@ Facts = dict[str, Any]
 SHOWN_PAIRS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table of text cells; `note` explains it."""
 
     title: str

@@ -4,10 +4,12 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from neardup.core.intervals import estimate_share
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, list_kinds
@@ -25,8 +27,7 @@ FALSE_BELOW = 0.45  # a flagged pair with both scores below this is false; betwe
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """The label of a pair, `listed` by its ids, that of the lower integer first; an unknown score is None."""
 
     listed: tuple[ShownId, ShownId]
@@ -51,8 +52,7 @@ class Label:
         return SIMILAR if (self.jaccard or 0) >= MUST_BE_FOUND_FROM else PARTIAL
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Struct, frozen=True):
     """A flag on record."""
 
     kind: str

@@ -6,10 +6,10 @@ The routes and the OpenAPI document are made from the table at the end.
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aiohttp import web
+from msgspec import Struct
 from pydantic import BaseModel
 
 from neardup.http.openapi import WITH_BODY
@@ -48,8 +48,7 @@ PLACEHOLDER = re.compile(r"\{(\w+)(?::[^{}]*)?\}")  # of a route, with its patte
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A request of a moderator to a desk, with its body, None if the operation takes none."""
 
     request: web.Request
@@ -79,8 +78,7 @@ class Call:
         return NewVerdict(verdict, getattr(self.body, "note", ""), self.moderator, getattr(self.body, "seen", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One operation: `work` does it.  `problems` are those that concern it; every one may end in the others."""
 
     method: str

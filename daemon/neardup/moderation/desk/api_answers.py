@@ -3,9 +3,10 @@
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import asdict
 from itertools import chain
 from typing import Any
+
+from msgspec.structs import asdict
 
 from neardup.ledger import authors, case_queue, cases, flags, meaning_flags, names, removed_texts, serials, verdicts
 from neardup.ledger import complaints as ledger_complaints

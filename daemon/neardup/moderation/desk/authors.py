@@ -6,10 +6,10 @@ From the page of an author, moderators ask the platform to hide the stories that
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
+from msgspec import Struct
 
 from neardup.ledger import authors, marks, removed_texts
 from neardup.ledger.authors import Copies, FlaggedAuthor, History
@@ -32,8 +32,7 @@ SHOWN_OTHERS = 20
 SHOWN_OWN_PAIRS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorDetails:
+class AuthorDetails(Struct, frozen=True):
     """An author with rows of `ledger.authors`: a page of the flagged stories, the other authors, the own pairs.
 
     `with_marks` counts the stories with marks; it is None if there are none.  `record` is what `read_copies` counts.

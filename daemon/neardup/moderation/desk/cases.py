@@ -7,12 +7,13 @@ page of a case has the report of its lead, its pairs as evidence, its cluster, a
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
 from aiohttp import web
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.core.verify.tiers import list_kinds
 from neardup.ledger import (
@@ -92,8 +93,7 @@ ANY = Selection(statuses=STATUSES, same_author=True)
 DRAWN_FROM = 3  # stories: a cluster of two is not drawn
 
 
-@dataclass(frozen=True, slots=True)
-class CasesPage:
+class CasesPage(Struct, frozen=True):
     """One page of a queue of cases; `inboxes` counts the cases of each inbox, `done` is the decision that led here."""
 
     rows: list[dict[str, Any]]
@@ -164,8 +164,7 @@ def _read_cases_page(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterDetails:
+class ClusterDetails(Struct, frozen=True):
     """The cluster of a case: `size` stories in an `order` that is said in words, of which the first are `shown`."""
 
     size: int
@@ -174,8 +173,7 @@ class ClusterDetails:
     graph: Graph
 
 
-@dataclass(frozen=True, slots=True)
-class CaseDetails:
+class CaseDetails(Struct, frozen=True):
     """A case (a row of `case_queue.read_case`), its lead, and its position in the queue of `total` cases it came from.
 
     `second` is its blind second review.  `seen` and `decided_seen` identify the state of its open and its decided

@@ -6,8 +6,9 @@ verdict without the right to it raises NotPermitted.
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from neardup.errors import Conflict
 from neardup.ledger import authors, case_queue, cases, flags, names, verdicts
@@ -19,8 +20,7 @@ from neardup.records import DECIDING, PERMITTED, ShownId, Verdict
 OFFERED = (*DECIDING, Verdict.UNSURE)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A verdict by a moderator on some pairs; `seen` identifies the state of their flags (`verdicts.identify_state`).
 
     `cases` are the ids of their cases when they were decided.  `undone_by` is None while it stands; `later` is the
@@ -65,8 +65,7 @@ def read_decision(db: sqlite3.Connection, number: int) -> Decision | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NewVerdict:
+class NewVerdict(Struct, frozen=True):
     """A verdict as a moderator gives it; `seen` is what `verdicts.identify_state` gave of the flags that were shown."""
 
     verdict: Verdict

@@ -3,10 +3,10 @@
 import asyncio
 import json
 import sqlite3
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from aiohttp import web
+from msgspec import Struct
 
 from neardup.core.text.chunks import cut_chunks
 from neardup.core.verify.tiers import list_kinds_of_meaning
@@ -42,8 +42,7 @@ class AlignedChunks(NamedTuple):
     story: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class MeaningPair:
+class MeaningPair(Struct, frozen=True):
     """A row of the view `meaning_pairs`, both stories by id, its verdicts so far, and the next pair of the queue.
 
     `seen` is the state of its verdicts, by which a decision is refused that was made on an older page.

@@ -6,9 +6,10 @@ What people type, names and notes, is cleaned of characters that cannot be seen.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct
 
 from neardup.config import Config
 from neardup.core.languages import Languages
@@ -61,8 +62,7 @@ class Right(StrEnum):
     DECIDE = "decide"  # and read
 
 
-@dataclass(frozen=True, slots=True)
-class Moderator:
+class Moderator(Struct, frozen=True):
     """A moderator, by the SHA-256 of a token; without `languages`, one for every language."""
 
     name: str

@@ -3,10 +3,11 @@
 import asyncio
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.ledger import authors, flags, passages, similarities, verdicts
@@ -26,8 +27,7 @@ from neardup.query.evidence import LoadedStory, UnreadableStory, choose_threshol
 from neardup.records import Language
 
 
-@dataclass(frozen=True, slots=True)
-class PairDetails:
+class PairDetails(Struct, frozen=True):
     """A pair in the ledger: its flag (a row of the view `pairs`), both stories by id, and its place in its case.
 
     `similarity` is that of the later story, None if it has none.  `seen` identifies the state of the flag, for

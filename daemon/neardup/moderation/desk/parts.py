@@ -9,11 +9,11 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from aiohttp import web
+from msgspec import Struct, field
 
 from neardup.config import Config
 from neardup.errors import LedgerReplaced, NeardupError, Transient
@@ -119,8 +119,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(Struct, frozen=True):
     """The parts of an open desk.
 
     `moderators` are those who may log in; without `has_moderators`, it is one without a name, who has the desk's token.

@@ -7,12 +7,13 @@ meanwhile, so a position is looked up again, around the one at which the page wa
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Any, Self
 from urllib.parse import urlencode
 
 from aiohttp import web
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.config import Config
 from neardup.core.verify.tiers import find_tier
@@ -39,8 +40,7 @@ EVERY_CASE = CaseSelection()
 MAX_SHIFT = 50  # positions that a case may have moved in the queue since its page was rendered
 
 
-@dataclass(frozen=True, slots=True)
-class CaseQueue:
+class CaseQueue(Struct, frozen=True):
     """A queue of cases: its selection and its order."""
 
     selection: CaseSelection = EVERY_CASE
@@ -123,8 +123,7 @@ def format_day(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).date().isoformat()
 
 
-@dataclass(frozen=True, slots=True)
-class MeaningQueue:
+class MeaningQueue(Struct, frozen=True):
     """A queue of translated and retold pairs: their selection, the widest margin first.
 
     `story` is the id of the only story whose pairs are selected, as it was given.
@@ -205,8 +204,7 @@ def share_of(text: str) -> float:
     return share
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePosition:
+class QueuePosition(Struct, frozen=True):
     """The position of a case in a queue, from 0, and its neighbours, which are cases that no other moderator holds.
 
     If it is not `in_queue`, the position is the one that it would have.
@@ -218,8 +216,7 @@ class QueuePosition:
     after: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceInCase:
+class PlaceInCase(Struct, frozen=True):
     """The case of a pair, its neighbours among the pairs of the case, and the next one without a verdict.
 
     There are no neighbours of a pair that does not count in the case, and no case of a flag that was withdrawn.

@@ -4,9 +4,9 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from aiohttp import web
+from msgspec import Struct, field
 
 from neardup.core.text.normalize import tokenize
 from neardup.errors import NeardupError
@@ -27,8 +27,7 @@ LEAST_WORDS = 4  # of a sentence, as a gram has; fewer words are those of a titl
 LEAST_SHARE = 0.5  # of the 4-grams of a sentence, by which a story holds it
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceResult:
+class SentenceResult(Struct, frozen=True):
     """What was found for a sentence.
 
     `shares` has the share of it that a story holds, at least LEAST_SHARE, by id, the largest first; `unread` are

@@ -5,10 +5,10 @@ author.  That keeps the second judgement apart; a moderator who opens the case i
 """
 
 import sqlite3
-from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
+from msgspec import Struct
 
 from neardup.errors import Conflict
 from neardup.ledger import case_queue, cases, flags, names, second_reviews, verdicts
@@ -25,8 +25,7 @@ from neardup.records import DECIDING, ShownId, Verdict
 SHOWN_PAIRS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class BlindCase:
+class BlindCase(Struct, frozen=True):
     """A case (a row of `case_queue.read_case`) with its first pairs, as if nothing were decided.
 
     `shown_id` is the id of the case, `seen` identifies the state of its flags, for detecting conflicts.

@@ -8,13 +8,13 @@ import hashlib
 import re
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import quote
 
 from aiohttp import web
 from cachetools import TTLCache
 from itsdangerous import BadSignature, Signer, TimestampSigner
+from msgspec import Struct, field
 
 from neardup.moderation.desk.moderators import Moderator
 
@@ -26,8 +26,7 @@ MOST_ENDED = 10_000
 SIGNER_OPTIONS: dict[str, Any] = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """The keys of a desk.
 
     The key of form tokens ends with the process.  Logins are signed with the desk's one token: they survive a restart.

@@ -6,11 +6,11 @@ Its charts are made here, as the rectangles of an SVG image with a legend; the s
 import sqlite3
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from aiohttp import web
+from msgspec import Struct
 
 from neardup.core.verify.tiers import find_tier, list_kinds
 from neardup.ledger import meaning_flags, moderation_statistics, names, now_ms, second_reviews, verdicts
@@ -28,8 +28,7 @@ N = TypeVar("N", bound=Hashable)
 MATCHES_ALL_THE_SAME = translate_later("match with another verdict")
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """A part of a column: `n` of a series, at `y` from the top with a height, both in percent of the chart."""
 
     column: int
@@ -39,8 +38,7 @@ class Bar:
     n: int
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """Stacked columns: the `labels` of the series, the `heads` of the columns, and `counts` by series and by column.
 
     A column is as high as its sum, of which `highest` is the largest; with `shares`, every column is as high as the
@@ -92,8 +90,7 @@ def make_chart(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """The figures of `moderation_statistics` for the last DAYS days, and for today; the days are counted from 1970."""
 
     days: range

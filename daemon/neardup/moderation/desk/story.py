@@ -3,13 +3,14 @@
 import asyncio
 import sqlite3
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import msgspec
 from aiohttp import web
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.ledger import authors, cases, complaints, first_seen, marks, names, now_ms, removed_texts, similarities
 from neardup.ledger.authors import History
@@ -37,8 +38,7 @@ from neardup.records import Marks, ShownId
 from neardup.source.parse import parse_id
 
 
-@dataclass(frozen=True, slots=True)
-class StoryDetails:
+class StoryDetails(Struct, frozen=True):
     """A story in the ledger: its similarity, its row of `described`, its case, and the complaints about it.
 
     `removed_texts` are those that it matches, rows of `removed_texts.read_of_stories`.  `first_seen` is its first

@@ -10,11 +10,12 @@ import re
 from bisect import bisect
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.core.text.normalize import Located
 from neardup.query.evidence import CopiedPassage, Evidence, LoadedStory, WordSpans
@@ -38,8 +39,7 @@ class Highlight(StrEnum):
     ELIDED = "elided"  # the omitted middle of a long passage
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Words [first, end) of a story; `passage` is the number of the copied passage, if it is one."""
 
     first: int
@@ -112,8 +112,7 @@ def add_folds(shown: list[Stretch], words: int) -> list[Stretch]:
 # The texts, cut into highlighted fragments.
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
+class Fragment(Struct, frozen=True):
     """Part of a story's text with one highlight; `begins` is set on the first fragment of a passage."""
 
     text: str
@@ -122,39 +121,34 @@ class Fragment:
     begins: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Struct, frozen=True):
     """One line of a story, including the line feeds at its end."""
 
     fragments: tuple[Fragment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Struct, frozen=True):
     """Text that was not copied, collapsed until the reader opens it; `words` is its length."""
 
     words: int
     paragraphs: tuple[Paragraph, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """The position and the length of a copied span, in thousandths of the story's words."""
 
     at: float
     length: float
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """A story's text; its fragments, joined, are the whole text in NFC."""
 
     blocks: tuple[Paragraph | Fold, ...]
     bars: tuple[Bar, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PassagePair:
+class PassagePair(Struct, frozen=True):
     """Passages `first` to `last` in both stories, with the edits between them and a few words around them.
 
     `words` is the number of copied words.
@@ -167,8 +161,7 @@ class PassagePair:
     b: tuple[Fragment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AlignedStories:
+class AlignedStories(Struct, frozen=True):
     """Two stories side by side; `pairs` are the longest pairs of passages, in A's order, and `more` counts the rest."""
 
     a: Side
@@ -177,8 +170,7 @@ class AlignedStories:
     more: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShownSpan:
+class ShownSpan(Struct, frozen=True):
     """Characters [start, end) of a story and their highlight; `words` is the length of a stretch, 0 between two."""
 
     start: int
@@ -241,8 +233,7 @@ def _cut_before(text: Located, word: int) -> int:
     return min(cut, text.find_span(word, word + 1)[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _PassageGroup:
+class _PassageGroup(Struct, frozen=True):
     """Passages `first` to `last`, their number of words, and their words' ranges in both stories."""
 
     first: int

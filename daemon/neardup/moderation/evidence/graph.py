@@ -3,8 +3,9 @@
 import math
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.core.verify.clusters import Cluster, Edge
 from neardup.moderation.wording import describe_cluster_order
@@ -16,8 +17,7 @@ MAX_DRAWN = 24
 SIZE, RADIUS = 300, 132  # of the drawing and of the circle at its centre, in SVG units
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A story of a cluster; `number` is its place in the list, from 1; `letter` is A or B for the page's pair.
 
     `listed_id` is its name, or its id if it has none.
@@ -33,8 +33,7 @@ class Member:
     y: float
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnEdge:
+class DrawnEdge(Struct, frozen=True):
     """The flag between two members, with the `similarity` of the pair, 0 to 1."""
 
     a: Member
@@ -44,8 +43,7 @@ class DrawnEdge:
     shown: bool  # whether it is the pair on the page
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(Struct, frozen=True):
     """The drawing of a cluster of `stories` stories, of which `left_out` are not drawn.
 
     `order` says in words how they are ordered; `steps` is the number of flags between the two stories furthest apart.

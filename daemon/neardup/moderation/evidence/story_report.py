@@ -6,10 +6,10 @@ Words in common passages are shown as common, and count as no part copied.
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from neardup.core.fingerprint.word_hashes import Hashes, sample_grams
 from neardup.core.sets import find_distinct
@@ -40,8 +40,7 @@ def find_common_words(db: sqlite3.Connection, language: Language, words: Hashes)
     return mask_common(words, passages.find_common_among(db, language, find_distinct(hashes)))
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedBar:
+class ReportedBar(Struct, frozen=True):
     """Where a passage lies in the story, and its length, in thousandths of the story's words; its source's colour."""
 
     at: float
@@ -49,8 +48,7 @@ class ReportedBar:
     colour: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedSource:
+class ReportedSource(Struct, frozen=True):
     """A source of the story; `number` counts from 1, the largest share first.
 
     `word` is the first word of the story that stands in it, None without spans; `passage` is the first passage that is
@@ -65,8 +63,7 @@ class ReportedSource:
     bars: tuple[ReportedBar, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedPassage:
+class ReportedPassage(Struct, frozen=True):
     """Words [word, word + words) of the story, which stand in a source and for the larger part also in `others`."""
 
     number: int
@@ -76,8 +73,7 @@ class ReportedPassage:
     others: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StoryReport:
+class StoryReport(Struct, frozen=True):
     """The sources of a story, its text and its passages, by their number less 1; `bars` are those of all sources.
 
     `blocks` is empty if the text is not known, and has no highlights if the text is not the one that was compared.

@@ -7,8 +7,9 @@ from being shown.
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from neardup.ledger import case_queue, clusters, flags, names, similarities
 from neardup.ledger.case_queue import FlaggedCase
@@ -24,8 +25,7 @@ Tally = Counter[tuple[Language, Kind]]  # number of cases by (language, kind)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class ListedCase:
+class ListedCase(Struct, frozen=True):
     """A case on the page: the similarity of its lead, the pairs that are shown, and how many more were selected."""
 
     case: FlaggedCase

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from neardup.config import Config
 from neardup.core.fingerprint.word_hashes import PassageHashes
@@ -23,8 +24,7 @@ PAIRS_IN_MEMORY = 8  # pairs whose texts are held in memory at a time
 MAX_PASSAGES = 3  # per pair, the longest first
 
 
-@dataclass(frozen=True, slots=True)
-class CopiedPassages:
+class CopiedPassages(Struct, frozen=True):
     """The longest passages of a pair (A is the match).
 
     `more` is the number of other passages; the shares are those of the words of A and B that are copied; `rare_words`

@@ -8,8 +8,10 @@ None.
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.core.publication_order import make_sort_key
 from neardup.core.verify.clusters import Member, Policy, choose_kept
@@ -24,8 +26,7 @@ from neardup.records import format_time
 ExportRow = dict[str, Any]  # the columns of a table, in their order; None if a value is unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """The columns of an export by name, in their order; those in none of the sets are texts.
 
     `rows` is what the rows are, in the plural.  `widths` are in characters, for spreadsheets.

@@ -4,10 +4,11 @@ import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from neardup.config import Config
 from neardup.core.languages import Languages
@@ -61,8 +62,7 @@ NO_PASSAGES: Passages = {}
 LIBRARIES = {"parquet": "pyarrow.parquet", "xlsx": "xlsxwriter"}  # of formats, each an extra of the same name
 
 
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
+class ExportOptions(Struct, frozen=True):
     """What to export, and in what format; `bom` applies to CSV, `passages` to pairs in HTML, `keep` to members."""
 
     file_format: Format
