@@ -52,7 +52,7 @@ async def turns(n: int) -> None:
         await asyncio.sleep(0)
 
 
-class Factory(Struct):
+class Factory(Struct, dict=True):
     """Stages in memory that record what they did; `delays` and `pace` slow them down by turns of the event loop.
 
     The source yields blocks of `block` rows, and if `settled` is not 0, each row of that many needs no work.
