@@ -32,7 +32,7 @@ from tests.support.command import Neardup
 from tests.support.faults.bed import BUCKET, configuration
 from tests.support.faults.consistency import exported_pairs, index_faults
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
-from tests.support.faults.fault_table import Row, table
+from tests.support.faults.fault_table import NOT_COMPARED, OVERTAKEN, Row, Said, find_crashed, make_row, table
 from tests.support.faults.redis_faults import FAULTS, Hanging, OtherPassword, RedisServer
 from tests.support.faults.soak_stories import expected_pairs, write_stories
 from tests.support.forked_command import ForkedProcess
@@ -64,14 +64,30 @@ class Soaked(Struct):
     retried: int = 0
     seconds: float = 0.0
     memory_mb: list[float] = field(default_factory=lambda: [0.0] * TENTHS)
+    events: Counter[str] = field(default_factory=Counter)  # of the logs
+    crashed: int = 0
     wrong: list[str] = field(default_factory=list)
 
     def rows(self) -> list[Row]:
-        """The rows of the fault table."""
-        injected = sum(self.store.values()) + sum(self.redis.values()) + self.kills
+        """The rows of the fault table, by what says that there was a fault."""
+        etags, waits = self.store[Fault.WRONG_ETAG], self.events["waiting"]
+        store, redis = self.store.total() - etags, self.redis.total()
+        said = min(store, self.events["trying again"] + self.events["dead-lettered"]) + min(redis, waits) + self.crashed
+        unsaid = store + redis + self.kills - said
         twice = sum(n - 1 for n in self.exported.values() if n > 1)
+        scenario, by = "soak: store, Redis and kills at once", "trying again, dead letter, waiting, run crashed"
+        found = make_row(
+            scenario,
+            said,
+            Said(by, said),
+            in_flight=self.in_flight,
+            lost=self.listed - self.held,
+            flagged_twice=twice,
+        )
         return [
-            Row("soak: store, Redis and kills at once", injected, self.in_flight, self.listed - self.held, twice, ())
+            found,
+            make_row(scenario, etags, Said(NOT_COMPARED, 0)),
+            make_row(scenario, unsaid, Said(OVERTAKEN, 0)),
         ]
 
 
@@ -209,10 +225,18 @@ def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
             soaked.seconds = time.monotonic() - began
             soaked.held = _held(neardup.ledger)
             soaked.retried = soaked.held - before
+            soaked.events = _count_events(neardup.folder)
+            soaked.crashed = find_crashed(neardup.ledger, soaked.kills).faults
             _compare(work, server.url)
     finally:
         server.stop()
     return soaked
+
+
+def _count_events(folder: Path) -> Counter[str]:
+    """How often each event is in the logs."""
+    lines = (line for path in folder.glob("*.err") for line in path.read_text(encoding="utf-8").splitlines())
+    return Counter(json.loads(line)["event"] for line in lines if line.startswith("{"))
 
 
 def _compare(work: _Soak, url: str) -> None:

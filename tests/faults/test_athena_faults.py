@@ -23,7 +23,7 @@ from tests.support.athena_stub import AthenaStub
 from tests.support.command import COMMON
 from tests.support.faults.bed import BUCKET, Bed, State, configuration, impatient
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
-from tests.support.faults.fault_table import AssertSameState
+from tests.support.faults.fault_table import RESENT, AssertSameState, Said, count_retries, find_said
 from tests.support.paths import SAMPLES
 from tests.support.sampling import CHAOS, crossed
 from tests.support.servers import REGION, Aws, serve_posts
@@ -131,7 +131,10 @@ async def test_rows_repeated_and_out_of_order_change_nothing(  # noqa: PLR0917
     assert counts.listed == len(rows)
     assert plain.state() == undisturbed
     repeated = len(rows) - STORIES
-    assert_same_state("Athena: rows repeated and out of order", repeated, len(rows), mixed.state(), undisturbed)
+    said = Said("an outcome of each row", counts.fingerprinted + sum(counts.skipped.values()) - STORIES)
+    assert_same_state(
+        "Athena: rows repeated and out of order", repeated, len(rows), mixed.state(), undisturbed, said=said
+    )
     assert watermark(mixed) == watermark(plain) is not None
     with closing(read(mixed.ledger)) as db:
         older_titles = db.execute("SELECT id FROM stories WHERE title = 'before'").fetchall()
@@ -174,7 +177,10 @@ async def test_a_failed_query_does_not_move_the_watermark(  # noqa: PLR0917
     vars(athena).update({name: healthy[name] for name in fault})
     summary = await bed.once(command)
     assert (summary.status, summary.counts.listed) == ("done", STORIES), "the second query did not list all stories"
-    assert_same_state("Athena: throttled, failed, cancelled, cut short", 1, STORIES, bed.state(), undisturbed)
+    said = find_said(words, str(raised.value))
+    assert_same_state(
+        "Athena: throttled, failed, cancelled, cut short", 1, STORIES, bed.state(), undisturbed, said=said
+    )
 
 
 @pytest.mark.parametrize("fault", [Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Fault.RESET_INSIDE])
@@ -182,11 +188,18 @@ async def test_a_result_cut_off_in_transfer_is_read_again(  # noqa: PLR0917
     fault: Fault, athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State, assert_same_state: AssertSameState
 ) -> None:
     bed = bed_of(tmp_path / "bed", proxy)
-    injected = proxy.injected[fault]
+    injected, requests, retried = proxy.injected[fault], proxy.requests[RESULT], count_retries()
     proxy.plan({RESULT: [Fault.NONE, fault, fault, Fault.NONE, fault]})  # the first request is a HEAD
     assert (await bed.once("backfill")).counts.fingerprinted == STORIES
     assert proxy.injected[fault] - injected == 3
-    assert_same_state("Athena: the result is cut off in transfer", 3, STORIES, bed.state(), undisturbed)
+    assert proxy.requests[RESULT] - requests > 5, "the last fault is followed by no request"
+    said, scenario = min((count_retries() - retried).total(), 3), "Athena: the result is cut off in transfer"
+    for n, by in (said, Said("trying again", said)), (3 - said, Said(RESENT, 0)):
+        assert n in {0, 3} or fault in {Fault.RESET, Fault.RESET_INSIDE}, (
+            "a fault that the HTTP client cannot repair is silent"
+        )
+        if n:
+            assert_same_state(scenario, n, STORIES, bed.state(), undisturbed, said=by)
 
 
 async def test_a_result_that_shrinks_is_noticed(aws: Aws) -> None:

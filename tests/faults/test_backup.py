@@ -16,6 +16,7 @@ from neardup.ops.backup import back_up
 from tests.faults.test_disk import assert_one_error_line
 from tests.support.builders import commit, fingerprinted
 from tests.support.command import Neardup, assert_one_line
+from tests.support.faults.fault_table import Row, Said, find_said, make_row
 from tests.support.faults.small_disks import mounted
 from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
@@ -87,7 +88,9 @@ def test_later_writes_are_not_in_the_copy(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_killed_backup_keeps_the_previous_copy(step: str, neardup: Neardup) -> None:
+def test_a_killed_backup_keeps_the_previous_copy(
+    step: str, neardup: Neardup, record_row: Callable[[Row], None]
+) -> None:
     with closing(connect(neardup.ledger)) as db:
         commit(db, fingerprinted(1, 1))
         copy = neardup.folder / "copy.db"
@@ -102,9 +105,12 @@ def test_a_killed_backup_keeps_the_previous_copy(step: str, neardup: Neardup) ->
     assert sorted(path.name for path in neardup.folder.glob("*copy*")) == ["copy.db"], (
         "the killed backup left files behind"
     )
+    record_row(make_row("SIGKILL, backup", 1, Said("exit code -9", int(killed.returncode == -signal.SIGKILL))))
 
 
-def test_a_backup_without_room_keeps_the_previous_copy(neardup: Neardup, tmp_path: Path) -> None:
+def test_a_backup_without_room_keeps_the_previous_copy(
+    neardup: Neardup, tmp_path: Path, record_row: Callable[[Row], None]
+) -> None:
     with closing(connect(neardup.ledger)) as db:
         commit(db, fingerprinted(1, 1))
         [(pages,)], [(size,)] = db.execute("PRAGMA page_count"), db.execute("PRAGMA page_size")
@@ -112,14 +118,14 @@ def test_a_backup_without_room_keeps_the_previous_copy(neardup: Neardup, tmp_pat
             copy = disk.folder / "copy.db"
             assert neardup("backup", str(copy)).code == 0
             commit(db, *(fingerprinted(n, n) for n in range(2, STORIES)))
-            assert_one_error_line(
-                neardup("backup", str(copy)), f"cannot copy the ledger to {copy}: database or disk is full"
-            )
+            full = neardup("backup", str(copy))
+            assert_one_error_line(full, f"cannot copy the ledger to {copy}: database or disk is full")
             assert assert_whole(copy) == 1
             assert [path.name for path in disk.folder.iterdir()] == ["copy.db"]
+    record_row(make_row("backup: disk full", 1, find_said("cannot copy the ledger", full.err)))
 
 
-def test_a_damaged_ledger_does_not_replace_a_copy(neardup: Neardup) -> None:
+def test_a_damaged_ledger_does_not_replace_a_copy(neardup: Neardup, record_row: Callable[[Row], None]) -> None:
     with closing(connect(neardup.ledger)) as db:
         commit(db, *(fingerprinted(n, n) for n in range(1, 500)))
         pages = [
@@ -130,8 +136,10 @@ def test_a_damaged_ledger_does_not_replace_a_copy(neardup: Neardup) -> None:
     with neardup.ledger.open("r+b") as file:
         file.seek((pages[1] - 1) * 4096)
         file.write(bytes(4096))
-    assert_one_error_line(neardup("backup", str(copy)), "the copy is damaged")
+    failed = neardup("backup", str(copy))
+    assert_one_error_line(failed, "the copy is damaged")
     assert assert_whole(copy) == 499
+    record_row(make_row("backup: a page of the ledger lost", 1, find_said("the copy is damaged", failed.err)))
 
 
 def test_an_impossible_destination_is_a_wrong_argument(neardup: Neardup, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from neardup.app import open_app, run_once
@@ -11,10 +12,11 @@ from neardup.config import load
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.progress import Progress
 from neardup.pipeline.summary import RunSummary
+from structlog.testing import capture_logs
 
 from tests.support.command import embedded
 from tests.support.faults.consistency import State, differences, state_of
-from tests.support.faults.fault_table import Row
+from tests.support.faults.fault_table import Row, find_said, make_row
 from tests.support.faults.redis_cluster import MASTERS, Cluster, three_masters
 from tests.support.languages import CODES, HINDI
 from tests.support.sampling import crossed, some_of
@@ -34,6 +36,13 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
     monkeypatch.setattr(IndexWait, "_report", report_and_set)
     return event
+
+
+@pytest.fixture(autouse=True)
+def logged() -> Iterator[list[Any]]:
+    """The lines of the log."""
+    with capture_logs() as lines:
+        yield lines
 
 
 def backfill(folder: Path, index: str, layout: str, watch: Callable[[Progress], None]) -> RunSummary:
@@ -91,6 +100,7 @@ def test_a_run_waits_while_a_slot_is_moved(  # noqa: PLR0917
     reported: threading.Event,
     tmp_path: Path,
     undisturbed: State,
+    logged: list[Any],
     record_row: Callable[[Row], None],
 ) -> None:
     move = cluster.begin_move(key_of(layout))
@@ -109,7 +119,7 @@ def test_a_run_waits_while_a_slot_is_moved(  # noqa: PLR0917
     finishing.join()
     assert summary.status == "done"
     assert_undisturbed(tmp_path, undisturbed)
-    record_row(Row("Redis cluster: a slot moved to another node", 1, 0, 0, 0, ()))
+    record_row(make_row("Redis cluster: a slot moved to another node", 1, find_said("waiting", str(logged))))
 
 
 @pytest.mark.parametrize("layout", some_of(LAYOUTS, 2, 1))
@@ -126,19 +136,29 @@ def test_slots_moved_in_an_instant_cost_nothing(
 
 @pytest.mark.parametrize("cluster", [True], indirect=True)
 @pytest.mark.parametrize("layout", some_of(LAYOUTS, 3, 1))
-def test_a_replica_takes_over_from_a_killed_master(
-    layout: str, cluster: Cluster, tmp_path: Path, undisturbed: State, record_row: Callable[[Row], None]
+def test_a_replica_takes_over_from_a_killed_master(  # noqa: PLR0917
+    layout: str,
+    cluster: Cluster,
+    tmp_path: Path,
+    undisturbed: State,
+    logged: list[Any],
+    record_row: Callable[[Row], None],
 ) -> None:
     victim = next(node for node in cluster.nodes[1:MASTERS])
     assert backfill(tmp_path / "run", cluster.url, layout, once_midway(victim.kill)).status == "done"
     assert_undisturbed(tmp_path, undisturbed)
-    record_row(Row("Redis cluster: a master killed, its replica takes over", 1, 0, 0, 0, ()))
+    record_row(make_row("Redis cluster: a master killed, its replica takes over", 1, find_said("waiting", str(logged))))
 
 
 @pytest.mark.parametrize("cluster", [True], indirect=True)
 @pytest.mark.parametrize("layout", some_of(LAYOUTS, 4, 1))
-def test_a_replica_that_lags_takes_over_from_a_killed_master(
-    layout: str, cluster: Cluster, tmp_path: Path, undisturbed: State, record_row: Callable[[Row], None]
+def test_a_replica_that_lags_takes_over_from_a_killed_master(  # noqa: PLR0917
+    layout: str,
+    cluster: Cluster,
+    tmp_path: Path,
+    undisturbed: State,
+    logged: list[Any],
+    record_row: Callable[[Row], None],
 ) -> None:
     victim = next(node for node in cluster.nodes[1:MASTERS])
     replica = cluster.replica_of(victim)
@@ -150,7 +170,9 @@ def test_a_replica_that_lags_takes_over_from_a_killed_master(
 
     assert backfill(tmp_path / "run", cluster.url, layout, once_midway(kill)).status == "done"
     assert_undisturbed(tmp_path, undisturbed)
-    record_row(Row("Redis cluster: a master killed, a replica that lags takes over", 1, 0, 0, 0, ()))
+    record_row(
+        make_row("Redis cluster: a master killed, a replica that lags takes over", 1, find_said("waiting", str(logged)))
+    )
 
 
 @pytest.mark.parametrize(("how", "layout"), crossed(["a new node takes its slots", "it returns empty"], LAYOUTS))
@@ -160,6 +182,7 @@ def test_a_killed_master_is_replaced_without_its_data(  # noqa: PLR0917
     cluster: Cluster,
     reported: threading.Event,
     undisturbed: State,
+    logged: list[Any],
     record_row: Callable[[Row], None],
 ) -> None:
     dead, folder = cluster.nodes[2], cluster.nodes[0].folder.parent
@@ -181,4 +204,4 @@ def test_a_killed_master_is_replaced_without_its_data(  # noqa: PLR0917
     replacing.join()
     assert summary.status == "done"
     assert_undisturbed(folder, undisturbed)
-    record_row(Row(f"Redis cluster: a master killed, {how}", 1, 0, 0, 0, ()))
+    record_row(make_row(f"Redis cluster: a master killed, {how}", 1, find_said("waiting", str(logged))))

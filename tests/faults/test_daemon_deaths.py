@@ -21,7 +21,7 @@ from tests.support.builders import commit
 from tests.support.command import Neardup, embedded
 from tests.support.faults.bed import PATHS, Bed, configuration, listed_letters, over_s3
 from tests.support.faults.fault_proxy import Fault, Proxy
-from tests.support.faults.fault_table import AssertSameState
+from tests.support.faults.fault_table import AssertSameState, find_crashed
 from tests.support.faults.poisoned_page import KILLER, SPINS, use_normal_program
 from tests.support.faults.whole_kill import kill_with_readers
 from tests.support.forked_command import ForkedProcess
@@ -86,9 +86,8 @@ def test_a_story_in_flight_at_one_death_is_read(
     assert not (neardup.folder / "neardup.db.reading").exists()
     whole = make_neardup(embedded(), "whole")
     assert whole("backfill").code == 0
-    assert_same_state(
-        "SIGKILL while a slow page is computed", 1, 1, Bed(neardup.folder).state(), Bed(whole.folder).state()
-    )
+    said, states = find_crashed(neardup.ledger, 1), (Bed(neardup.folder).state(), Bed(whole.folder).state())
+    assert_same_state("SIGKILL while a slow page is computed", 1, 1, *states, said=said)
 
 
 def test_a_story_whose_page_the_store_withholds_is_not_blamed(
@@ -111,7 +110,8 @@ def test_a_story_whose_page_the_store_withholds_is_not_blamed(
     assert (ended.facts["fingerprinted"], ended.facts["dead_lettered"]) == (STORIES, {}), ended.err
     whole = over_s3(make_neardup(configuration(proxy.endpoint), "whole"))
     assert whole("backfill").code == 0
-    assert_same_state("SIGKILL while the store is silent", 2, 2, Bed(served.folder).state(), Bed(whole.folder).state())
+    said, states = find_crashed(served.ledger, 2), (Bed(served.folder).state(), Bed(whole.folder).state())
+    assert_same_state("SIGKILL while the store is silent", 2, 2, *states, said=said)
 
 
 async def test_an_interrupted_story_is_read_alone(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from neardup.ledger import connect, files
 from tests.faults.test_disk import assert_one_error_line
 from tests.support.builders import fill_ledger
 from tests.support.command import Neardup
+from tests.support.faults.fault_table import Row, Said, make_row
 from tests.support.generated_stories import configuration, generate
 from tests.support.ledger_state import state
 from tests.support.sampling import count_examples
@@ -103,7 +104,11 @@ def rows_until(corpus: Path, name: str, count: int) -> Path:
 
 @pytest.mark.parametrize("index", ["sqlite:", "redis"])
 def test_a_copy_replaces_a_damaged_ledger(
-    index: str, make_neardup: Make, tmp_path: Path, request: pytest.FixtureRequest
+    index: str,
+    make_neardup: Make,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    record_row: Callable[[Row], None],
 ) -> None:
     """With an older ledger and a newer index, the index is rebuilt and the later stories are listed again."""
     url = request.getfixturevalue("redis_url") if index == "redis" else index
@@ -123,8 +128,10 @@ def test_a_copy_replaces_a_damaged_ledger(
 
     overwrite(neardup.ledger, 4096, 2, bytes(4096))
     before = neardup.ledger.read_bytes()
-    for command in (["daily"], ["sweep"], ["backup", str(copy)], ["export"]):
-        assert_one_error_line(neardup(*command), "is damaged", "malformed")
+    commands = ["daily"], ["sweep"], ["backup", str(copy)], ["export"]
+    refused = [neardup(*command) for command in commands]
+    for ended in refused:
+        assert_one_error_line(ended, "is damaged", "malformed")
     report = neardup("doctor")
     [line] = [line for line in report.out.splitlines() if line.startswith("FAIL ledger")]
     assert (report.code, "to restore it, stop neardup, move" in line) == (1, True), report.out
@@ -141,6 +148,9 @@ def test_a_copy_replaces_a_damaged_ledger(
     assert (status["lag"], status["stories"]) == (0, 300)
     if index == "redis":
         assert "the index has lost data, rebuilding it from the ledger" in restored.err
+    said = Said("malformed", sum("malformed" in ended.err for ended in refused))
+    lost = 300 - sum(neardup("status", "--json").facts["stories"].values())
+    record_row(make_row("ledger: a page lost, restored from a copy", len(commands), said, in_flight=150, lost=lost))
 
 
 def without_index(neardup: Neardup) -> dict[str, list[tuple[Any, ...]]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Neardup, embedded
-from tests.support.faults.fault_table import Row
+from tests.support.faults.fault_table import Row, find_said, make_row
 from tests.support.ledger_state import state
 from tests.support.sampling import CHAOS
 
@@ -71,14 +71,6 @@ def test_a_failing_disk_is_one_line_and_loses_nothing(  # noqa: PLR0917 - each i
     assert "Traceback" not in failed.stderr
     whole = neardup("backfill", "--json")
     assert whole.code == 0 and whole.facts["dead_lettered"] == {}
-    record_row(
-        Row(
-            f"disk: {call} fails, {'EROFS' if call == 'remount' else 'EIO'}",
-            1,
-            61,
-            61 - len(state(neardup)["stories"]),
-            0,
-            (),
-        )
-    )
+    lost, error = 61 - len(state(neardup)["stories"]), "EROFS" if call == "remount" else "EIO"
+    record_row(make_row(f"disk: {call} fails, {error}", 1, find_said(LEDGER, said), in_flight=61, lost=lost))
     assert len(state(neardup)["stories"]) == 61, "stories are lost"

@@ -23,7 +23,7 @@ from neardup.records import Fingerprint, Language, Skip, Story
 
 from tests.support.command import Neardup
 from tests.support.faults.bed import BUCKET, State, configuration, over_s3
-from tests.support.faults.fault_table import Row
+from tests.support.faults.fault_table import Row, Said, make_row
 from tests.support.faults.hostile_pages import (
     CASES,
     ENCODED,
@@ -235,4 +235,6 @@ def test_hostile_pages_do_not_affect_other_stories(
         assert actual == expected
         lost = len(ROWS) - len(actual["stories"])
         twice = len(actual["flags"]) - len(expected["flags"])
-        record_row(Row("hostile pages among stories", len(stories), len(ROWS), lost, twice, (took,)))
+        said, pages = Said("an outcome of each page", counted.total() - len(ROWS)), len(stories)
+        scenario, samples = "hostile pages among stories", len(ROWS)
+        record_row(make_row(scenario, pages, said, in_flight=samples, lost=lost, flagged_twice=twice, seconds=(took,)))

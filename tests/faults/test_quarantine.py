@@ -16,7 +16,7 @@ from neardup.records import Fingerprinted, Story
 from tests.support.builders import fingerprint_of
 from tests.support.command import Neardup, embedded
 from tests.support.faults.bed import PATHS, Bed, listed_letters
-from tests.support.faults.fault_table import AssertSameState
+from tests.support.faults.fault_table import AssertSameState, Said
 from tests.support.faults.poisoned_page import DIES, KILLER, RAISES, use_normal_program
 from tests.support.languages import TAMIL
 from tests.support.paths import SAMPLES
@@ -45,9 +45,9 @@ def test_a_page_that_kills_is_quarantined_alone(
     assert listed_letters(neardup) == {"by_reason": {}, "dead_letters": []}
     whole = make_neardup(embedded(), "whole")
     assert whole("backfill").code == 0
-    assert_same_state(
-        "a page that kills its reader process", 6, 6, Bed(neardup.folder).state(), Bed(whole.folder).state()
-    )
+    said = Said("a reader process died", (ended.err + named.err).count("a reader process died"))
+    states = Bed(neardup.folder).state(), Bed(whole.folder).state()
+    assert_same_state("a page that kills its reader process", 6, 6, *states, said=said)
 
 
 def test_an_edited_story_leaves_quarantine(poisoned: Callable[[str], Neardup], tmp_path: Path) -> None:

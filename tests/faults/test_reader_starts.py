@@ -11,7 +11,7 @@ from neardup.pipeline.quarantine import InFlight
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults.bed import PATHS, Bed, listed_letters
-from tests.support.faults.fault_table import AssertSameState
+from tests.support.faults.fault_table import AssertSameState, find_crashed
 from tests.support.faults.whole_kill import kill_with_readers
 from tests.support.sampling import CHAOS
 
@@ -62,4 +62,5 @@ def test_a_kill_at_any_time_of_a_start_is_blamed_on_no_story(
     whole = make_neardup(embedded(), "whole")
     assert whole("backfill").code == 0
     states = Bed(neardup.folder).state(), Bed(whole.folder).state()
-    assert_same_state("SIGKILL while reader processes start", KILLS, len(PATHS), *states)
+    said = find_crashed(neardup.ledger, KILLS)
+    assert_same_state("SIGKILL while reader processes start", KILLS, len(PATHS), *states, said=said)

@@ -23,7 +23,7 @@ from tests.support.faults.command_driver import Driver, StartedCommand, StopPoin
 from tests.support.faults.command_sequence import Deployment
 from tests.support.faults.consistency import State, state_of
 from tests.support.faults.cutting_proxy import cutting
-from tests.support.faults.fault_table import Row
+from tests.support.faults.fault_table import Row, Said, find_said, make_row
 from tests.support.faults.kill_campaign import run_undisturbed
 from tests.support.faults.redis_faults import FAULTS, Fault, Hanging, OtherPassword, RedisServer
 from tests.support.sampling import CHAOS
@@ -135,7 +135,8 @@ def test_a_run_waits_for_redis_and_resumes(fault: type[Fault], layout: str, serv
     waits = [line for line in run.process.stderr().splitlines() if '"event": "waiting"' in line]
     assert len(waits) == 1, f"a wait is logged once, not at each attempt: {waits}"
     stage.assert_undisturbed(deployment)
-    stage.record_row(Row(f"Redis: {fault.label}", 1, in_flight, 0, 0, (seconds,)))
+    said = Said("waiting", len(waits))
+    stage.record_row(make_row(f"Redis: {fault.label}", 1, said, in_flight=in_flight, seconds=(seconds,)))
 
 
 async def test_a_wait_is_logged_once_for_all_attempts(tmp_path: Path) -> None:
@@ -201,4 +202,6 @@ def test_cut_connections_lose_nothing(layout: str, server: RedisServer, stage: S
         seconds = time.monotonic() - began
     stage.assert_undisturbed(deployment)
     assert proxy.cuts > CUTS // 6, "too few connections were cut"
-    stage.record_row(Row("Redis: connection cut within a command", proxy.cuts, in_flight, 0, 0, (seconds,)))
+    said = find_said("waiting", run.process.stderr(), proxy.cuts)
+    scenario = "Redis: connection cut within a command"
+    stage.record_row(make_row(scenario, proxy.cuts, said, in_flight=in_flight, seconds=(seconds,)))

@@ -15,6 +15,7 @@ from neardup.index.redis.client import translate_errors
 from neardup.records import BandedFingerprint, Change
 from redis import exceptions
 
+from tests.support.faults.fault_table import Row, find_said, make_row
 from tests.support.faults.garbling_server import garbling
 from tests.support.languages import CODES, HINDI
 from tests.support.sampling import count_examples, sample_cases
@@ -51,19 +52,23 @@ CALLS: dict[str, Call] = {
 }
 
 
-async def answers(call: Call, garbage: bytes, layout: Layout, url: str) -> None:
-    """The call must raise Transient, or misread nothing: some garbage is a valid reply to some calls."""
+async def answers(call: Call, garbage: bytes, layout: Layout, url: str) -> str:
+    """The call must raise Transient, or misread nothing: some garbage is a valid reply to some calls.
+
+    Returns the message of the error.
+    """
     async with garbling(url) as server:
         index = await open_redis(server.url, BANDINGS, CODES, layout)
         await index.clear("ledger", "version")
         server.garbage = garbage
         try:
             await call(index)
-        except Transient:
-            pass
+        except Transient as error:
+            return str(error)
         finally:
             server.garbage = None
             await index.close()
+    return ""
 
 
 @pytest.mark.parametrize("layout", ["documented", "compact"])
@@ -83,14 +88,19 @@ def test_random_bytes_are_waited_for(garbage: bytes, redis_url: str) -> None:
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
-def test_a_server_that_is_not_redis_does_not_answer(garbage: bytes, redis_url: str) -> None:
+def test_a_server_that_is_not_redis_does_not_answer(
+    garbage: bytes, redis_url: str, record_row: Callable[[Row], None]
+) -> None:
     async def open_it() -> None:
         async with garbling(redis_url) as server:
             server.garbage = garbage
             await open_redis(server.url, BANDINGS, CODES)
 
-    with pytest.raises(Transient, match="Redis does not answer"):
+    with pytest.raises(Transient) as raised:
         asyncio.run(open_it())
+    record_row(
+        make_row("Redis: another server at its address", 1, find_said("Redis does not answer", str(raised.value)))
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from neardup.errors import Transient
 from neardup.index.protocol import Index
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
-from neardup.ledger import Ledger, stories
+from neardup.ledger import Ledger, outbox, stories
 from neardup.pipeline import index_sync
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.index_wait import IndexWait
@@ -26,10 +25,11 @@ from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
 from neardup.records import Change, Fingerprinted, Outcome, Story
 from redis.asyncio.connection import AbstractConnection
+from structlog.testing import capture_logs
 
 from tests.support.builders import fingerprint_of, stories_as_changes
 from tests.support.faults.consistency import index_faults
-from tests.support.faults.fault_table import Row
+from tests.support.faults.fault_table import Row, Said, make_row
 from tests.support.languages import CODES, HINDI, TAMIL
 from tests.support.passages import passages_of
 from tests.support.sampling import CHAOS, crossed
@@ -57,6 +57,7 @@ class Loss:
         self.armed = False
         self._saved: dict[bytes, bytes] = {}
         self.nth = self.sent = 0
+        self.times = 0  # that something was lost
 
     def arm(self, nth: int) -> None:
         self.nth, self.sent, self.armed = nth, 0, True
@@ -67,13 +68,17 @@ class Loss:
         if self.sent == self.nth // 2:
             self._snapshot()
         if self.sent == self.nth:
+            self.times += self._read_all() != self._saved
             self._client.flushall()
             for key, value in self._saved.items():
                 self._client.restore(key, 0, value)
 
     def _snapshot(self) -> None:
         if not self.everything:
-            self._saved = {key: self._client.dump(key) for key in self._client.scan_iter(count=5000)}
+            self._saved = self._read_all()
+
+    def _read_all(self) -> dict[bytes, bytes]:
+        return {key: self._client.dump(key) for key in self._client.scan_iter(count=5000)}
 
     def close(self) -> None:
         self._client.close()
@@ -160,11 +165,16 @@ async def assert_all_found(writer: Writer, ledger: Ledger, index: Index) -> None
                 assert by_id, f"story {change.story_id} is not found by its SimHash"
 
 
-async def until_it_works(work: Work, ledger: Ledger, index: Index) -> None:
-    """Repeat `work` while Redis fails, as a waiting run does."""
+async def until_it_works(work: Work, ledger: Ledger, index: Index) -> list[str]:
+    """Repeat `work` while Redis fails, as a waiting run does; returns why it waits each time."""
+    waits = list[str]()
     while True:
-        with suppress(Transient):
-            return await work(ledger, index)
+        try:
+            await work(ledger, index)
+        except Transient as error:
+            waits.append(str(error))
+        else:
+            return waits
 
 
 # What is lost, and of which server.
@@ -180,7 +190,7 @@ def test_any_loss_is_noticed_and_repaired(
     work: Work, layout: Layout, loss: Loss, tmp_path: Path, record_row: Callable[[Row], None]
 ) -> None:
     async def scenario() -> int:
-        times = 0
+        said = 0
         ledger, index = Ledger(tmp_path / "l.db"), await open_redis(loss.url, BANDINGS, CODES, layout)
         try:
             await commit(ledger, *((n, n) for n in range(1, 8)))
@@ -194,22 +204,27 @@ def test_any_loss_is_noticed_and_repaired(
                 await commit(ledger, (1, 100 + nth), (2, 3), (3, 2), (100 + nth % 2, 5), (200, 6))
                 loss.arm(nth)
                 loss.armed = loss.everything or work is not build
-                await until_it_works(work, ledger, index)
-                sent = loss.sent
-                await catch_up(index, ledger, VERSION)
+                with capture_logs() as lines:
+                    waits = await until_it_works(work, ledger, index)
+                    sent = loss.sent
+                    last, applied = await ledger.do(outbox.read_last_seq), (await index.read_position()).applied
+                    await catch_up(index, ledger, VERSION)
+                words = [*waits, *(line["event"] for line in lines)]
+                said += any("the index has lost" in message for message in words) or applied != last
                 faults = index_faults(ledger.path, layout, loss.url)
                 assert faults == [], f"lost before message {nth}: " + "\n".join(faults[:10])
                 loss.sent = sent
-                times += 1
         finally:
             await index.close()
             ledger.close()
-        return times
+        return said
 
-    times = asyncio.run(scenario())
-    assert times > 5, "too few losses were injected"
+    said = asyncio.run(scenario())
+    assert loss.times > 3, "too few losses were injected"
     label = "all data lost" if loss.everything else "back to an older state"
-    record_row(Row(f"Redis: {label} between two commands", times, 0, 0, 0, ()))
+    record_row(
+        make_row(f"Redis: {label} between two commands", loss.times, Said("the index has lost, or lag of status", said))
+    )
 
 
 @pytest.mark.parametrize("layout", ["documented", "compact"])

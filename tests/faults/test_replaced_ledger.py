@@ -3,7 +3,7 @@ its name, and no file is made while there is none.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from neardup.telemetry.log import log
 
 from tests.support.builders import commit, fingerprinted, verify_pending
 from tests.support.desk_client import hidden_fields, named_client, send
+from tests.support.faults.fault_table import Row, Said, make_row
 from tests.support.http_service import configuration, http_service
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
@@ -37,6 +38,7 @@ class Waits:
 
     def __init__(self) -> None:
         self._lines = asyncio.Queue[str]()
+        self.said = list[str]()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(log, name)
@@ -45,6 +47,7 @@ class Waits:
         log.warning(event, **fields)
         if event in {"waiting", "the service waits"}:
             self._lines.put_nowait(event)
+            self.said.append(str(fields))
 
     async def for_two(self) -> None:
         """Wait until two further attempts have failed."""
@@ -114,7 +117,9 @@ async def test_a_file_beside_the_log_of_another_one_is_not_opened(tmp_path: Path
         ledger.refuse_successor()
 
 
-async def test_the_service_stores_what_it_answers_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_service_stores_what_it_answers_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_row: Callable[[Row], None]
+) -> None:
     monkeypatch.setattr(serve_service, "OPEN_RETRY_SECONDS", 0.1)
     waits, opened = Waits(), asyncio.Queue[ServiceParts]()
     monkeypatch.setattr(serve_service, "log", waits)
@@ -140,16 +145,19 @@ async def test_the_service_stores_what_it_answers_for(tmp_path: Path, monkeypatc
         back_up(ledger, copy)
         assert await put(2) == 200
         move_away(ledger)
-        assert [await put(3) for _ in range(3)] == [503] * 3, "the story went to a file that is away"
+        answered = [await put(3) for _ in range(3)]
+        assert answered == [503] * 3, "the story went to a file that is away"
         await waits.for_two()
         assert not ledger.exists(), "an empty ledger was made where one is about to be restored"
         copy.rename(ledger)
         await asyncio.wait_for(opened.get(), SECONDS)
         assert await put(3) == 200
     assert stored(ledger) == {1, 3}
+    said, lost = Said("503 unavailable", answered.count(503)), len({1, 3} - stored(ledger))
+    record_row(make_row("serve: the ledger moved away and restored", 3, said, in_flight=1, lost=lost))
 
 
-async def test_a_verdict_is_stored_where_the_desk_says(tmp_path: Path) -> None:
+async def test_a_verdict_is_stored_where_the_desk_says(tmp_path: Path, record_row: Callable[[Row], None]) -> None:
     ledger, copy = tmp_path / "neardup.db", tmp_path / "copy.db"
     with closing(connect(ledger)) as db:
         commit(db, fingerprinted(1, 7), fingerprinted(2, 7), pairs=[(1, 2)])
@@ -163,10 +171,11 @@ async def test_a_verdict_is_stored_where_the_desk_says(tmp_path: Path) -> None:
         assert statuses == [503, 303], "the verdict went to a file that is away, or the desk does not open the new one"
         with closing(connect(ledger)) as db:
             assert [row["verdict"] for row in verdicts.list_of_pair(db, 1, 2)] == ["template"]
+    record_row(make_row("desk: the ledger replaced", 1, Said("503 unavailable", statuses.count(503))))
 
 
 async def test_the_daemon_opens_the_file_that_replaced_its_ledger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_row: Callable[[Row], None]
 ) -> None:
     monkeypatch.setattr(service, "REFRESH_SECONDS", 0.05)
     monkeypatch.setattr(service, "OPEN_RETRY_SECONDS", 0.05)
@@ -194,3 +203,5 @@ async def test_the_daemon_opens_the_file_that_replaced_its_ledger(
     await asyncio.wait_for(opened.get(), SECONDS)
     stop.set()
     await running
+    said = Said("waiting: ledger", int(any("ledger" in fields for fields in waits.said)))
+    record_row(make_row("daemon: the ledger moved away and restored", 1, said))

@@ -8,6 +8,7 @@ import neardup as client_library
 from neardup.serve.messages import CheckAnswer
 
 from tests.support.command import Neardup, embedded
+from tests.support.faults.fault_table import Row, find_said, make_row
 from tests.support.faults.small_disks import mounted
 from tests.support.languages import HINDI, SAMPLED
 from tests.support.sample_texts import STORIES
@@ -19,12 +20,14 @@ MOST_SECONDS = DEADLINE_SECONDS + 2.0  # a slow machine, and two processes besid
 Make = Callable[[str], Neardup]
 
 
-def test_it_waits_for_redis_and_answers_without_it(make_neardup: Make, tmp_path: Path) -> None:
+def test_it_waits_for_redis_and_answers_without_it(
+    make_neardup: Make, tmp_path: Path, record_row: Callable[[Row], None]
+) -> None:
     folder, listen = tmp_path / "redis", f"127.0.0.1:{free_port()}"
     folder.mkdir()
     neardup = make_neardup(embedded(index=f"unix://{folder}/redis.sock"))
     client = client_library.Client(f"http://{listen}", attempts=1)
-    with serving(neardup, listen, NEARDUP_SERVE__DEADLINE_SECONDS=str(DEADLINE_SECONDS)) as (_, systemd, _), client:
+    with serving(neardup, listen, NEARDUP_SERVE__DEADLINE_SECONDS=str(DEADLINE_SECONDS)) as (_, systemd, log), client:
         systemd.wait_for("STATUS=waiting: Redis does not answer")
         assert get(listen, "readyz")[0] == 503
         with redis_server(folder):
@@ -37,9 +40,13 @@ def test_it_waits_for_redis_and_answers_without_it(make_neardup: Make, tmp_path:
         assert answer.verdict == "copy", "the ledger alone has what the index lacks"
         with redis_server(folder):
             assert not client.check(language="hi", text=STORIES[HINDI][0]).estimated
+        said = find_said("the service waits", log.read_text(encoding="utf-8"))
+    record_row(make_row("serve: Redis away at its start", 1, said))
 
 
-def test_a_full_disk_refuses_a_story_and_loses_none(make_neardup: Make, tmp_path: Path) -> None:
+def test_a_full_disk_refuses_a_story_and_loses_none(
+    make_neardup: Make, tmp_path: Path, record_row: Callable[[Row], None]
+) -> None:
     listen = f"127.0.0.1:{free_port()}"
     neardup = make_neardup(embedded())
     stored: dict[int, CheckAnswer] = {}
@@ -64,3 +71,4 @@ def test_a_full_disk_refuses_a_story_and_loses_none(make_neardup: Make, tmp_path
             assert client.put(story_id, language=language, text=text).words
             for kept in [*stored, story_id]:
                 assert client.story(kept).words > 0, f"story {kept} was answered for and is lost"
+    record_row(make_row("serve: disk full", 1, find_said("disk is full", refused.problem.detail), in_flight=1))

@@ -21,12 +21,14 @@ from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.records import Dead, DeadLettered, Fingerprinted, Outcome, Skip, Skipped, Story
 from neardup.retry import ATTEMPTS
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from tests.support.builders import worker_of
 from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import BUCKET, PATHS, Bed, State, configuration, impatient, served_samples
 from tests.support.faults.fault_proxy import Fault, Proxy
-from tests.support.faults.fault_table import AssertSameState
+from tests.support.faults.fault_table import AssertSameState, find_said
+from tests.support.faults.store_messages import explain_faults, take_faults
 from tests.support.languages import HINDI
 from tests.support.sampling import CHAOS
 
@@ -87,15 +89,16 @@ troubles = st.builds(
 def test_no_mixture_of_faults_loses_a_story(
     proxy: Proxy, undisturbed: State, assert_same_state: AssertSameState, trouble: Trouble
 ) -> None:
-    injected = Counter(proxy.injected)
+    planned, before = trouble.pages | trouble.all, Counter(proxy.requests)
     with TemporaryDirectory() as folder:
         bed = Bed(Path(folder))
         limits = f"\n[run]\nbreaker_share = {trouble.breaker_share}\nbreaker_after = 20\nworkers = 8\n"
         bed.configure(configuration(proxy.endpoint) + limits)
-        proxy.plan(trouble.pages | trouble.all)
+        proxy.plan(planned)
         counts, stop = None, None
         try:
-            counts = bed.run(trouble.command).counts
+            with capture_logs() as lines:
+                counts = bed.run(trouble.command).counts
         except Fatal as error:
             stop = error
         event(f"ended by {type(stop).__name__}")
@@ -105,6 +108,8 @@ def test_no_mixture_of_faults_loses_a_story(
             assert dead_letters(bed.ledger) == counts.dead_lettered + missing, "some dead letters were not recorded"
         assert "\n" not in str(stop)
         proxy.plan({})
+        taken = take_faults(planned, proxy.requests - before)
+        explained = explain_faults(taken, lines, list_missing(bed.ledger), failed=stop is not None)
         if stop is not None:
             bed.run(trouble.command)
         bed.run("daily")
@@ -112,14 +117,20 @@ def test_no_mixture_of_faults_loses_a_story(
         assert not retried.dead_lettered, "a retry failed without a fault"
         assert dead_letters(bed.ledger) == Counter(), "some dead letters remain"
         assert bed.state() == undisturbed
-        for fault, n in (proxy.injected - injected).items():
-            if fault is not Fault.NONE:
-                assert_same_state(f"store: {fault}", n, n, bed.state(), undisturbed)
+        for fault, n, said in explained:
+            assert_same_state(f"store: {fault}", n, n, bed.state(), undisturbed, said=said)
 
 
 def dead_letters(ledger: Path) -> Counter[str]:
     with closing(sqlite3.connect(ledger)) as db:
         return Counter(dict(db.execute("SELECT reason, count(*) FROM dead_letters GROUP BY reason")))
+
+
+def list_missing(ledger: Path) -> set[str]:
+    """The paths of the pages of which a dead letter says that they are missing."""
+    with closing(sqlite3.connect(ledger)) as db:
+        keys = " ".join(key for (key,) in db.execute("SELECT key FROM dead_letters WHERE reason = 'missing'"))
+    return {path for path in PATHS if Path(path).stem in keys}
 
 
 def retries(reason: str) -> float:
@@ -203,7 +214,8 @@ def test_a_refusal_of_all_pages_stops_the_run(  # noqa: PLR0917
     assert (status["runs"][0]["status"], status["running"]) == ("failed", None)
     proxy.plan({})
     assert neardup("backfill").code == 0
-    assert_same_state(f"store: {fault} for every page", 1, STORIES, Bed(neardup.folder).state(), undisturbed)
+    said = find_said(expected[-1], ended.err)
+    assert_same_state(f"store: {fault} for every page", 1, STORIES, Bed(neardup.folder).state(), undisturbed, said=said)
 
 
 def test_credentials_that_expire_during_the_run_lose_nothing(
@@ -212,13 +224,15 @@ def test_credentials_that_expire_during_the_run_lose_nothing(
     proxy.plan({})
     proxy.always = lambda _: Fault.EXPIRED if sum(proxy.requests.values()) > before + 30 else Fault.NONE
     before = sum(proxy.requests.values())
-    assert_one_line(neardup("backfill"), 75, "credentials have expired")
+    ended = neardup("backfill")
+    assert_one_line(ended, 75, "credentials have expired")
     assert neardup("status", "--json").facts["watermark"] is None
     proxy.plan({})
     left = STORIES - len(Bed(neardup.folder).state()["stories"])
     again = neardup("backfill", "--json")
     assert again.facts["status"] == "done"
-    assert_same_state("store: credentials expire during the run", 1, left, Bed(neardup.folder).state(), undisturbed)
+    said, actual = find_said("credentials have expired", ended.err), Bed(neardup.folder).state()
+    assert_same_state("store: credentials expire during the run", 1, left, actual, undisturbed, said=said)
 
 
 def test_an_outage_opens_the_breaker(
@@ -235,7 +249,6 @@ def test_an_outage_opens_the_breaker(
     assert neardup("retry", "--json").facts["dead_lettered"] == {}
     assert neardup("status", "--json").facts["watermark"] is None, "a retry moved the watermark"
     assert neardup("backfill", "--json").facts["status"] == "done"
-    assert_same_state(
-        "store: outage, the circuit breaker opens", 1, STORIES - 20, Bed(neardup.folder).state(), undisturbed
-    )
+    said, actual = find_said("the object store failed at", ended.err), Bed(neardup.folder).state()
+    assert_same_state("store: outage, the circuit breaker opens", 1, STORIES - 20, actual, undisturbed, said=said)
     assert json.loads(neardup("dead-letters", "--json").out) == {"by_reason": {}, "dead_letters": []}

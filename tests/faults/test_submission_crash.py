@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from neardup.pipeline import submitted_pages
 
 from tests.support.checked_ledger import checked_ledger, words_of
 from tests.support.faults.command_driver import Driver
+from tests.support.faults.fault_table import Row, Said, make_row
 from tests.support.faults.killed_command import STATEMENT
 from tests.support.languages import TAMIL
 
@@ -36,7 +38,9 @@ def names_after_an_hour(ledger: Path) -> set[str]:
     return {page.name for page in folder.iterdir()}
 
 
-def test_killed_anywhere_and_submitted_again_ends_equal(driver: Driver, tmp_path: Path) -> None:
+def test_killed_anywhere_and_submitted_again_ends_equal(
+    driver: Driver, tmp_path: Path, record_row: Callable[[Row], None]
+) -> None:
     original = words_of(TAMIL, "a")
     texts = {1: original, 2: original[:180]}
 
@@ -54,7 +58,7 @@ def test_killed_anywhere_and_submitted_again_ends_equal(driver: Driver, tmp_path
             assert [match.estimated for match in again.matches] == [False, False], "a page was lost"
             return flagged, paths, rows
 
-    ended = []
+    ended, lost, twice = [], 0, 0
     for number, (point, nth) in enumerate(POINTS):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -65,5 +69,10 @@ def test_killed_anywhere_and_submitted_again_ends_equal(driver: Driver, tmp_path
         flagged, paths, rows = asyncio.run(state(folder))
         assert flagged == {(1, 2): SIMILAR}, f"killed at {point}, number {nth}"
         assert rows == 1
+        lost, twice = lost + len(texts) - len(paths), twice + rows - len(flagged)
         assert names_after_an_hour(folder / "neardup.db") == {path.removeprefix("submitted://") for path in paths}
     assert ended == [-signal.SIGKILL] * len(POINTS), f"points were not reached: {ended}"
+    said = Said("exit code -9", ended.count(-signal.SIGKILL))
+    record_row(
+        make_row("SIGKILL, a submission", len(POINTS), said, in_flight=len(POINTS), lost=lost, flagged_twice=twice)
+    )

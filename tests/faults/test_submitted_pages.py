@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from neardup.ops.contents import find_submission_fault
 from neardup.pipeline import submitted_pages
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger, words_of
+from tests.support.faults.fault_table import Row, find_said, make_row
 from tests.support.languages import ODIA, URDU
 
 LONG_AGO = 1_000_000_000
@@ -70,15 +71,19 @@ async def test_submissions_of_one_story_at_once_keep_its_page(platform: CheckedL
     assert len(names(ledger)) == 1, "pages that no story needs are left"
 
 
-async def test_a_page_that_was_lost_is_named_and_comes_back_with_its_story(platform: CheckedLedger) -> None:
+async def test_a_page_that_was_lost_is_named_and_comes_back_with_its_story(
+    platform: CheckedLedger, record_row: Callable[[Row], None]
+) -> None:
     ledger = platform.ledger.path
     for story_id in (1, 2):
         await platform.put(ODIA, story_id, words_of(ODIA, f"a{story_id}"))
     [lost] = [page for page in submitted_pages.list_files(ledger) if page.name.startswith("2-")]
     lost.unlink()
-    assert "1 stories have lost their page: 2;" in str(await platform.ledger.do(find_submission_fault, ledger))
+    fault = str(await platform.ledger.do(find_submission_fault, ledger))
+    assert "1 stories have lost their page: 2;" in fault
     await platform.put(ODIA, 2, words_of(ODIA, "a2"))
     assert await platform.ledger.do(find_submission_fault, ledger) is None
+    record_row(make_row("a submitted page lost", 1, find_said("stories have lost their page", fault)))
 
 
 async def test_a_page_that_cannot_be_written_is_one_line(platform: CheckedLedger) -> None:

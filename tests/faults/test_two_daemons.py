@@ -2,6 +2,7 @@
 
 import json
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from neardup.errors import Fatal
 from neardup.ledger import lock
 
 from tests.support.command import Neardup, assert_one_line
+from tests.support.faults.fault_table import Row, find_said, make_row
 from tests.support.servers import free_port
 from tests.support.service import running
 
@@ -27,12 +29,13 @@ def test_the_second_daemon_names_the_first_and_takes_over(neardup: Neardup) -> N
             assert second.wait(60) == 0
 
 
-def test_the_refusal_is_json_under_systemd(neardup: Neardup) -> None:
+def test_the_refusal_is_json_under_systemd(neardup: Neardup, record_row: Callable[[Row], None]) -> None:
     with lock.only_daemon(neardup.ledger):
         ended = neardup("run", JOURNAL_STREAM="8:15")
     [line] = map(json.loads, ended.err.splitlines())
     assert (ended.code, line["level"], line["event"]) == (75, "error", "failed")
     assert "the ledger has a daemon: neardup run, process " in line["why"]
+    record_row(make_row("daemon: a second one", 1, find_said("the ledger has a daemon", line["why"])))
 
 
 def test_a_lock_whose_holder_cannot_be_named_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

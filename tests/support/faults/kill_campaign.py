@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from tests.support.faults.command_driver import Driver, StopPoint
 from tests.support.faults.command_sequence import COMMANDS, Deployment
 from tests.support.faults.consistency import INDEXES, State, state_of
-from tests.support.faults.fault_table import Row
+from tests.support.faults.fault_table import Row, Said, find_crashed, make_row
 from tests.support.faults.killed_command import MESSAGE, START, STATEMENT
 from tests.support.servers import redis_server
 
@@ -39,13 +39,22 @@ class Tally(Struct):
     points: Counter[str] = field(default_factory=Counter)
     in_flight: list[int] = field(default_factory=list)
     lost: int = 0
+    said: int = 0  # the kills that the exit code and the run on record say
     flagged_twice: int = 0
     seconds: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
-    def row(self, fault: str) -> Row:
+    def row(self, scenario: str) -> Row:
         """The row of the fault table."""
-        return Row(fault, self.kills, sum(self.in_flight), self.lost, self.flagged_twice, tuple(self.seconds))
+        return make_row(
+            scenario,
+            self.kills,
+            Said("exit code -9, run crashed", self.said),
+            in_flight=sum(self.in_flight),
+            lost=self.lost,
+            flagged_twice=self.flagged_twice,
+            seconds=tuple(self.seconds),
+        )
 
 
 def commands(*, fresh: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -140,6 +149,7 @@ def _disturb(
             tally.wrong.append(f"{deployment.index}, {command}, run again: {run.stderr()}")
         if tally.kills > before:
             tally.seconds.append(time.monotonic() - began)
+        tally.said += find_crashed(deployment.ledger, tally.kills - before).faults
         faults = deployment.faults(reference.states[command])
         tally.lost += sum(fault.startswith("stories: lacks") for fault in faults)
         tally.wrong += [
