@@ -40,6 +40,7 @@ from neardup.records import BandedFingerprint, Fingerprinted, Story
 
 from tests.bench.corpus import Document, Pair, ordered, read_documents
 from tests.bench.detected import Detected
+from tests.support.builders import texts_by
 from tests.support.languages import HINDI
 from tests.support.passages import passages_of
 from tests.support.resource_meter import peak_rss_mb
@@ -65,7 +66,7 @@ def texts_of(documents: Iterable[Document]) -> Texts:
     async def read(story: Story) -> TextResult:
         return make_comparable(Text(texts[story.id]))
 
-    return Texts(read)
+    return texts_by(read)
 
 
 async def from_texts(config: Config, corpus: Path) -> Results:

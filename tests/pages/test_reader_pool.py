@@ -21,7 +21,7 @@ from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
 from neardup.pages import fork_server
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
-from neardup.pages.results import NotModified, ReadFailed
+from neardup.pages.results import NotModified, ReadFailed, TextResult
 from neardup.records import Dead, Language, Skip, Story
 from neardup.retry import ATTEMPTS
 from neardup.telemetry.metrics import PAGES_RENDERED, read_stage_seconds
@@ -55,6 +55,15 @@ async def reading(folder: Path, most: int = 8) -> AsyncIterator[ReaderPool]:
         yield pool
 
 
+async def read_to_compare(pool: ReaderPool, listed: list[Story]) -> list[TextResult]:
+    """What reading these stories together gives of each."""
+    delivered = list[tuple[int, TextResult]]()
+    await pool.read_to_compare(listed, lambda story, result: delivered.append((story.id, result)))
+    results = dict(delivered)
+    assert len(results) == len(delivered), "a text is delivered twice"
+    return [results[story.id] for story in listed]
+
+
 def stories(folder: Path, each: int) -> list[Story]:
     made = []
     for n, language in enumerate(LANGUAGES):
@@ -79,6 +88,23 @@ async def test_each_caller_receives_its_own_page_s_fingerprint(tmp_path: Path) -
         assert isinstance(result, PageFingerprinted)
         assert result.fingerprint == fingerprint(tokenize(story_text(story.language, story.id))), story
     assert again == [NotModified()] * len(listed), "an unchanged page was read again"
+
+
+async def test_texts_that_are_read_together_come_back_when_a_process_dies(tmp_path: Path) -> None:
+    listed = stories(tmp_path, 6)
+    gone = Story(len(listed), HINDI, "none.html")
+    async with reading(tmp_path) as pool:
+        assert await pool.read(listed[0], None)
+        with stamina.set_testing(True, attempts=ATTEMPTS):
+            together = asyncio.create_task(read_to_compare(pool, [gone, *listed]))
+            await asyncio.sleep(0)
+            for pid in reader_pids(pool):
+                os.kill(pid, signal.SIGKILL)
+            first, *results = await together
+    assert first == Unreadable(Skip.MISSING)
+    for story, result in zip(listed, results, strict=True):
+        expected = fingerprint(tokenize(story_text(story.language, story.id))).text_hash
+        assert isinstance(result, Text) and result.text_hash == expected, story
 
 
 async def test_a_page_without_a_story_has_a_named_reason(tmp_path: Path) -> None:
@@ -137,12 +163,12 @@ async def test_a_known_page_is_gone_only_after_two_answers(proxy: Proxy) -> None
     content = Content(url="s3://stories", endpoint=proxy.endpoint, region=REGION, path_style=True)
     story = Story(1, TAMIL, "1.html")
     async with aclosing(ReaderPool(content, Extraction(), 8)) as pool:
-        before = await pool.read_to_compare(story)
+        [before] = await read_to_compare(pool, [story])
         proxy.plan({"/stories/1.html": [Fault.NOT_FOUND]})
-        after = await pool.read_to_compare(story)
+        [after] = await read_to_compare(pool, [story])
         assert isinstance(before, Text) and isinstance(after, Text)
         assert after.text_hash == before.text_hash
-        for reading_it, answers in ((pool.read_to_compare(story), 2), (pool.read(story, None), 1)):
+        for reading_it, answers in ((pool.read_text(story), 2), (pool.read(story, None), 1)):
             proxy.plan({"/stories/1.html": [Fault.NOT_FOUND] * answers})
             assert await reading_it == Unreadable(Skip.MISSING)
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import pickle
 import socket
+from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ import pytest
 from neardup.config import Content
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.text.extraction import Extraction
+from neardup.core.verify.text import Text
 from neardup.errors import Fatal, NeardupError, Transient
 from neardup.pages import reader_process
 from neardup.pages.local import Files, PlainContent
-from neardup.pages.reader_process import FINGERPRINT, Request
+from neardup.pages.reader_process import ANSWER_BYTES, ANSWERS_PER_MESSAGE, COMPARE, FINGERPRINT, Request
 from neardup.pages.reader_rpc import Failures, ReaderConnection, connect_reader
 from neardup.pages.reader_start import _find_refusal
 from neardup.pages.watchdog import Record, create_record, record_pid
@@ -89,6 +91,24 @@ async def test_closing_a_process_that_starts_is_no_failure_of_it() -> None:
             await answer
 
 
+async def answer(folder: Path, request: Request) -> list[list[int]]:
+    """The places of the pages that each message of a process answers; it reads files of a folder."""
+    pool_end, reader_end = socket.socketpair()
+    settings = PlainContent.of(Content(url=f"file:{folder}")), Extraction(), None, None
+    process = reader_process._ReaderProcess(Connection(reader_end.detach()), record_of_this_process(), *settings)
+    serving = asyncio.create_task(asyncio.to_thread(process.serve))
+    messages = list[list[int]]()
+    with Connection(pool_end.detach()) as owner:
+        owner.send([(0, request)])
+        while sum(map(len, messages)) < len(request.pages):
+            parts, _ = await asyncio.to_thread(owner.recv)
+            messages.append([place for _, answers in parts for place in answers.places])
+    with pytest.raises(EOFError):
+        await serving
+    assert sorted(chain.from_iterable(messages)) == list(range(len(request.pages))), "a page has no answer, or two"
+    return messages
+
+
 async def test_a_process_has_no_more_pages_in_hand_than_it_may_fetch_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,17 +122,15 @@ async def test_a_process_has_no_more_pages_in_hand_than_it_may_fetch_at_a_time(
             in_hand.append(self.under_way)
 
     monkeypatch.setattr(reader_process, "open_transfers", lambda _, control_socket: CountedFiles(control_socket))
-    pool_end, reader_end = socket.socketpair()
-    settings = PlainContent.of(Content(url=f"file:{tmp_path}")), Extraction(), None, None
-    process = reader_process._ReaderProcess(Connection(reader_end.detach()), record_of_this_process(), *settings)
-    serving = asyncio.create_task(asyncio.to_thread(process.serve))
-    answered = list[int]()
-    with Connection(pool_end.detach()) as owner:
-        owner.send([(0, Request(FINGERPRINT, paths, most=3))])
-        while len(answered) < len(paths):
-            parts, _ = await asyncio.to_thread(owner.recv)
-            answered += [place for _, answers in parts for place in answers.places]
-    with pytest.raises(EOFError):
-        await serving
-    assert sorted(answered) == list(range(len(paths))), "a page has no answer, or two"
+    await answer(tmp_path, Request(FINGERPRINT, paths, most=3))
     assert max(in_hand) == 3
+
+
+async def test_a_process_holds_few_long_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_process, "SECONDS_BETWEEN_LOOKS", 0.0)
+    paths = [f"{n}.html" for n in range(ANSWERS_PER_MESSAGE)]
+    for path in paths:
+        (tmp_path / path).write_text(" ".join(map(str, range(20_000))), encoding="utf-8")
+    messages = await answer(tmp_path, Request(COMPARE, paths, most=len(paths)))
+    most = ANSWERS_PER_MESSAGE * ANSWER_BYTES // Text((tmp_path / paths[0]).read_text()).nbytes + 1
+    assert max(map(len, messages)) <= most < ANSWERS_PER_MESSAGE

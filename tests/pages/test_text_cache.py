@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from neardup.core.page import Unreadable
 from neardup.core.verify.text import Text
 from neardup.pages.results import ReadFailed, TextResult
-from neardup.pages.text_cache import MIN_TEXTS_TO_WARN, NoText, Texts
+from neardup.pages.text_cache import MIN_TEXTS_TO_WARN, NoText
 from neardup.records import Dead, PairedStory, Skip, Story
 from structlog.testing import capture_logs
 
+from tests.support.builders import texts_by
 from tests.support.languages import HINDI
 
 TEXTS = [Text(f"text {number}").keep_compared() for number in range(4 * MIN_TEXTS_TO_WARN)]
@@ -45,7 +46,7 @@ async def test_each_text_is_read_once_or_gone_or_unanswered(failures: Sequence[F
         failure = failures[story.id]
         return TEXTS[story.id] if failure is None else failure[0]
 
-    texts = Texts(read)
+    texts = texts_by(read)
     with capture_logs() as logs:
         found = await texts.read(sides)
     expected = [text if failure is None else failure[1] for text, failure in zip(TEXTS, failures, strict=False)]
@@ -68,16 +69,16 @@ async def test_a_text_is_read_from_any_story_that_has_it(failures: Sequence[Fail
     text_hash = TEXTS[0].text_hash
     reasons = {NoText.GONE if failure is None else failure[1] for failure in failures}
     expected = TEXTS[0] if None in failures else NoText.UNANSWERED if NoText.UNANSWERED in reasons else NoText.GONE
-    assert await Texts(read).read([side_of(number, text_hash) for number in range(len(failures))]) == {
+    assert await texts_by(read).read([side_of(number, text_hash) for number in range(len(failures))]) == {
         text_hash: expected
     }
 
 
-async def test_a_text_that_is_not_read_in_time_is_unanswered() -> None:
-    async def read(_: Story) -> TextResult:
-        answer: asyncio.Future[TextResult] = asyncio.get_running_loop().create_future()
-        return await answer
+async def test_only_a_text_that_is_not_read_in_time_is_unanswered() -> None:
+    async def read(story: Story) -> TextResult:
+        return TEXTS[0] if story.id == 0 else await asyncio.get_running_loop().create_future()
 
+    sides = [side_of(0, TEXTS[0].text_hash), side_of(1, b"text")]
     async with asyncio.timeout(60):
-        found = await Texts(read).read([side_of(1, b"text")], until=asyncio.get_running_loop().time())
-    assert found == {b"text": NoText.UNANSWERED}
+        found = await texts_by(read).read(sides, until=asyncio.get_running_loop().time() + 1)
+    assert found == {TEXTS[0].text_hash: TEXTS[0], b"text": NoText.UNANSWERED}

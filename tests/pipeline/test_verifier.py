@@ -26,12 +26,11 @@ from neardup.ledger import Ledger, candidates, flags, passages, stories, verific
 from neardup.ledger.passages import CommonPassage
 from neardup.pages.results import ReadFailed, TextResult, make_failure
 from neardup.pages.store import Pages
-from neardup.pages.text_cache import Texts
 from neardup.pipeline import verifier
 from neardup.pipeline.verifier import Verifier
 from neardup.records import Candidate, Dead, Fingerprinted, Language, PairedStory, Story
 
-from tests.support.builders import fetch_page, matches
+from tests.support.builders import fetch_page, matches, texts_by
 from tests.support.languages import BENGALI, HINDI, ODIA, TAMIL, TEXTS
 
 
@@ -73,7 +72,7 @@ class Scene:
         (folder / "pages").mkdir()
         self.ledger = Ledger(folder / "ledger.db")
         self.store = Store(folder / "pages")
-        texts = Texts(self.store.read_to_compare)
+        texts = texts_by(self.store.read_to_compare)
         self.verifier = Verifier(self.ledger, Detection(), "v", texts, lambda new_flags, pairs: None)
 
     async def add(self, language: Language, *listed: tuple[int, list[str]]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import closing
 from functools import cache
 from itertools import groupby
@@ -22,9 +22,10 @@ from neardup.core.verify.tiers import SIMILAR
 from neardup.errors import NeardupError
 from neardup.ledger import candidates, connect, schema, stories, verification
 from neardup.ledger.candidates import Matches
-from neardup.pages.results import NotModified, PageResult, make_failure, read_singly
+from neardup.pages.results import DeliverText, NotModified, PageResult, TextResult, make_failure, read_singly
 from neardup.pages.s3 import Transfers
 from neardup.pages.store import Pages, make_path
+from neardup.pages.text_cache import Texts
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Known, Worker
 from neardup.records import (
@@ -102,6 +103,16 @@ def worker_of(
         return NotModified() if page is None else fingerprint_page(page, extraction)
 
     return Worker(known_stories, read_singly(read), SHIPPED)
+
+
+def texts_by(read: Callable[[Story], Awaitable[TextResult]]) -> Texts:
+    """The texts of candidates, each of which `read` reads."""
+
+    async def read_all(stories: Sequence[Story], deliver: DeliverText) -> None:
+        for story in stories:
+            deliver(story, await read(story))
+
+    return Texts(read_all)
 
 
 def stories_as_changes(db: sqlite3.Connection) -> list[Change]:

@@ -19,7 +19,6 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, files, stories
 from neardup.pages.results import ReadFailed, TextResult
 from neardup.pages.store import Pages
-from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import catch_up, refuse_mismatch
 from neardup.pipeline.passage_sync import open_passages
 from neardup.pipeline.upkeep import Upkeep
@@ -27,7 +26,7 @@ from neardup.query.check import Checker, CheckResult, Submission
 from neardup.query.submissions import Submissions
 from neardup.records import Dead, Fingerprinted, Kind, Language, Story
 
-from tests.support.builders import fetch_page
+from tests.support.builders import fetch_page, texts_by
 from tests.support.languages import TEXTS
 
 VERSION = fingerprint_version.version()
@@ -60,7 +59,7 @@ class CheckedLedger:
         self.is_available = True
         self.read = self._read
         self._pages = Pages(Content(url=f"file:{ledger.path.parent}"), files.name_submitted_folder(ledger.path))
-        texts = Texts(self._to_compare)
+        texts = texts_by(self._to_compare)
         parts = self.index, passages, ledger, texts, detection, VERSION
         self.checker = Checker(*parts)
         self.upkeep = Upkeep(*parts)

@@ -24,6 +24,7 @@ from neardup.pages.reader_rpc import Failures, ReaderConnection
 from neardup.pages.reader_start import end_readers, start_readers
 from neardup.pages.results import (
     Deliver,
+    DeliverText,
     PageResult,
     PagesRead,
     ReadFailed,
@@ -135,16 +136,28 @@ class ReaderPool:
         Results are delivered as they arrive.  A page that fails is read again by itself.
         """
         parts = (slice(at, at + PAGES_A_REQUEST) for at in range(0, len(stories), PAGES_A_REQUEST))
-        await _run_together(self._read_some(stories[part], etags[part], deliver) for part in parts)
+        await _run_together(self._read_some(FINGERPRINT, stories[part], etags[part], deliver) for part in parts)
 
-    async def _read_some(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
-        """Fingerprint pages by one process."""
+    async def read_to_compare(self, stories: Sequence[Story], deliver: DeliverText) -> None:
+        """Read what the texts of stories are compared by, with one request; otherwise as `read_all`."""
+
+        async def deliver_texts(read: PagesRead) -> None:
+            for story, result in read.others:
+                deliver(story, cast("TextResult", result))
+
+        await self._read_some(COMPARE, StoryColumns.of(stories), [None] * len(stories), deliver_texts)
+
+    async def _read_some(
+        self, operation: str, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver
+    ) -> None:
+        """Carry out an operation on pages by one process."""
         named = [title is None for title in stories.titles]
-        request = Request(FINGERPRINT, self._list_paths(stories), etags, named)
+        request = Request(operation, self._list_paths(stories), etags, named)
+        subjects = stories.ids if operation == FINGERPRINT else [None] * len(stories)
         failed, left = dict[int, NeardupError](), len(stories)
         await self.concurrency.enter(left)
         try:
-            async with aclosing(self._ask(request, stories.ids)) as parts:
+            async with aclosing(self._ask(request, subjects)) as parts:
                 async for answers in parts:
                     self.concurrency.leave(len(answers.places))
                     left -= len(answers.places)
@@ -156,11 +169,14 @@ class ReaderPool:
                         await deliver(PagesRead(stories.take(answers.at), _get_pages(answers), results))
         finally:
             self.concurrency.leave(left)
-        await _run_together(self._read_again(stories.story(n), etags[n], error, deliver) for n, error in failed.items())
+        again = (self._read_again(operation, stories.story(n), etags[n], failed[n], deliver) for n in failed)
+        await _run_together(again)
 
-    async def _read_again(self, story: Story, etag: str | None, error: NeardupError, deliver: Deliver) -> None:
+    async def _read_again(
+        self, operation: str, story: Story, etag: str | None, error: NeardupError, deliver: Deliver
+    ) -> None:
         """Read a page whose first attempt ended with this error."""
-        result = await self._read(FINGERPRINT, story, etag, failed=error)
+        result = await self._read(operation, story, etag, failed=error)
         await deliver(make_results([(story, cast("PageResult", result))]))
 
     async def read(self, story: Story, etag: str | None, *, alone: bool = False) -> PageResult:
@@ -169,10 +185,6 @@ class ReaderPool:
         If `alone`, no other page is in flight meanwhile.
         """
         return cast("PageResult", await self._read(FINGERPRINT, story, etag, alone=alone))
-
-    async def read_to_compare(self, story: Story) -> TextResult:
-        """Read what a story's text is compared by."""
-        return cast("TextResult", await self._read(COMPARE, story))
 
     async def read_text(self, story: Story) -> TextResult:
         """Read a story's text."""

@@ -36,6 +36,7 @@ from neardup.core.page import (
     refuse_short,
 )
 from neardup.core.text.extraction import Extraction
+from neardup.core.verify.text import Text
 from neardup.errors import Gone, NeardupError
 from neardup.pages.fork_server import STDERR
 from neardup.pages.local import AnyContent, File, GivenPage, PlainContent
@@ -53,6 +54,7 @@ STDOUT = 1  # the descriptor
 # Between two looks at the transfers pages are computed for so long: a look takes a tenth of the time of a usual page.
 SECONDS_BETWEEN_LOOKS = 0.003
 ANSWERS_PER_MESSAGE = 32  # while more are about to follow: a message costs more than an answer
+ANSWER_BYTES = 64_000  # a text counts as one answer more for each of these, so that few long ones wait to be sent
 
 Greeting = str  # the version of this process's fingerprints
 # The store of the pages, how text is extracted, the folder of submitted pages, and the store of the works.
@@ -186,7 +188,7 @@ class _ReaderProcess:
         self._waiting: deque[PageRequest] = deque()
         self._requests: dict[Get | File | GivenPage, PageRequest] = {}  # begun
         self._answered: defaultdict[int, _Answered] = defaultdict(_Answered)  # by the number of the request
-        self._unsent = 0
+        self._unsent = 0  # answers
 
     def serve(self) -> None:
         """Answer requests until the owner closes the connection.  Raises EOFError then."""
@@ -258,7 +260,7 @@ class _ReaderProcess:
             self._add(request, make_crash(error))
 
     def _add(self, request: PageRequest, answer: object) -> None:
-        self._unsent += 1
+        self._unsent += 1 + (answer.nbytes // ANSWER_BYTES if isinstance(answer, Text) else 0)
         answered = self._answered[request.number - request.place]
         if isinstance(answer, PageFingerprinted):
             answered.add(request.place, answer)

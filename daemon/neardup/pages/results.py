@@ -49,6 +49,9 @@ class PagesRead(Struct, frozen=True):
 Deliver = Callable[[PagesRead], Awaitable[None]]
 # Reads the pages of stories, with the last known ETag of each, and delivers each result once, as it arrives.
 ReadPages = Callable[[StoryColumns, Sequence[str | None], Deliver], Coroutine[Any, Any, None]]
+DeliverText = Callable[[Story, TextResult], None]
+# Reads what the texts of stories are compared by, and delivers each result once, as it arrives.
+ReadTexts = Callable[[Sequence[Story], DeliverText], Awaitable[None]]
 
 
 def read_singly(read: ReadPage) -> ReadPages:

@@ -1,7 +1,8 @@
 """The texts of candidates, read from the object store; cached, since many stories share a match."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from operator import attrgetter
 
@@ -9,12 +10,13 @@ from cachetools import LRUCache
 
 from neardup.core.verify.scores import ComparedPair
 from neardup.core.verify.text import Text
-from neardup.pages.results import ReadFailed, TextResult
+from neardup.pages.results import DeliverText, ReadFailed, ReadTexts, TextResult
 from neardup.records import Candidate, Dead, PairedStory, Story
 from neardup.telemetry.log import log
 
 CACHE_BYTES = 128_000_000  # half of it is for grams, which few texts need
-MOST_READS = 16  # under way at a time
+TEXTS_A_REQUEST = 16  # so that several processes share the texts of one batch
+MOST_REQUESTS = 16  # under way at a time
 MIN_TEXTS_TO_WARN = 20  # fewer texts allow no conclusion about [content]
 
 
@@ -31,11 +33,11 @@ FoundText = Text | NoText
 
 
 class Texts:
-    """Reads the texts of candidates; `read` reads one, as `ReaderPool.read_to_compare` does."""
+    """Reads the texts of candidates by `read`, as `ReaderPool.read_to_compare` does."""
 
-    def __init__(self, read: Callable[[Story], Awaitable[TextResult]]) -> None:
-        self._read_one = read
-        self._read_slots = asyncio.Semaphore(MOST_READS)
+    def __init__(self, read: ReadTexts) -> None:
+        self._read = read
+        self._read_slots = asyncio.Semaphore(MOST_REQUESTS)
         self._cache: LRUCache[bytes, Text] = LRUCache(CACHE_BYTES, attrgetter("nbytes"))
 
     def keep(self, text: Text) -> None:
@@ -53,15 +55,16 @@ class Texts:
         for side in sides:
             wanted.setdefault(side.text_hash, {})[side.id] = Story(side.id, side.language, side.path)
         texts: dict[bytes, FoundText] = {key: self._cache[key] for key in wanted if key in self._cache}
-        missing = [key for key in wanted if key not in texts]
-        read = await asyncio.gather(*(self._find_in_time(key, list(wanted[key].values()), until) for key in missing))
+        missing = {key: stories.values() for key, stories in wanted.items() if key not in texts}
+        found = await self._read_missing(missing, until)
+        read = list(found.values())
         for text in read:
             if isinstance(text, Text):
                 self.keep(text)
         gone, answered = read.count(NoText.GONE), len(read) - read.count(NoText.UNANSWERED)
         if answered >= MIN_TEXTS_TO_WARN and 2 * gone > answered:
             log.warning("most texts are gone, so signatures decide: is [content] right?", gone=gone, read=answered)
-        return texts | dict(zip(missing, read, strict=True))
+        return texts | found
 
     async def read_pairs(
         self, pairs: Sequence[Candidate], unanswered: frozenset[bytes] = frozenset()
@@ -77,32 +80,46 @@ class Texts:
         compared = [ComparedPair(pair, texts.get(pair.a.text_hash), texts.get(pair.b.text_hash)) for pair in pairs]
         return compared, unanswered | {text_hash for text_hash, text in read.items() if text is NoText.UNANSWERED}
 
-    async def _find_in_time(self, key: bytes, stories: Sequence[Story], until: float | None) -> FoundText:
-        try:
+    async def _read_missing(
+        self, wanted: Mapping[bytes, Iterable[Story]], until: float | None
+    ) -> dict[bytes, FoundText]:
+        """The text with each hash, from the first of its stories whose page still contains it."""
+        found: dict[bytes, FoundText] = dict.fromkeys(wanted, NoText.UNANSWERED)
+        left, unanswered = {key: list(stories) for key, stories in wanted.items()}, set[bytes]()
+
+        def receive(story: Story, result: TextResult) -> None:
+            key = key_of[story.id]
+            text = _judge(story, result, key)
+            if text is NoText.UNANSWERED:
+                unanswered.add(key)
+            left[key].pop(0)
+            if isinstance(text, Text) or not left[key]:
+                del left[key]
+                found[key] = NoText.UNANSWERED if text is NoText.GONE and key in unanswered else text
+
+        with suppress(TimeoutError):
             async with asyncio.timeout_at(until):
-                return await self._find_first(key, stories)
-        except TimeoutError:
+                while key_of := {stories[0].id: key for key, stories in left.items()}:
+                    await self._read_all([left[key][0] for key in key_of.values()], receive)
+        return found
+
+    async def _read_all(self, stories: Sequence[Story], deliver: DeliverText) -> None:
+        async def read_part(part: Sequence[Story]) -> None:
+            async with self._read_slots:
+                await self._read(part, deliver)
+
+        parts = (stories[at : at + TEXTS_A_REQUEST] for at in range(0, len(stories), TEXTS_A_REQUEST))
+        await asyncio.gather(*map(read_part, parts))
+
+
+def _judge(story: Story, result: TextResult, key: bytes) -> FoundText:
+    """What reading a story gives of the text with this hash."""
+    match result:
+        case Text() as text if text.text_hash == key:
+            return text
+        case ReadFailed(reason, error) if reason in RETRIABLE:
+            log.warning("a text could not be read, its candidates wait", story=story.path or story.id, why=error)
             return NoText.UNANSWERED
-
-    async def _find_first(self, key: bytes, stories: Sequence[Story]) -> FoundText:
-        """The text with this hash, from the first of these stories whose page still contains it."""
-        unanswered = False
-        for story in stories:
-            text = await self._read(story, key)
-            if isinstance(text, Text):
-                return text
-            unanswered |= text is NoText.UNANSWERED
-        return NoText.UNANSWERED if unanswered else NoText.GONE
-
-    async def _read(self, story: Story, key: bytes) -> FoundText:
-        async with self._read_slots:
-            result = await self._read_one(story)
-        match result:
-            case Text() as text if text.text_hash == key:
-                return text
-            case ReadFailed(reason, error) if reason in RETRIABLE:
-                log.warning("a text could not be read, its candidates wait", story=story.path or story.id, why=error)
-                return NoText.UNANSWERED
-            case ReadFailed(error=error):
-                log.error("a text could not be read", story=story.path or story.id, why=error)
-        return NoText.GONE
+        case ReadFailed(error=error):
+            log.error("a text could not be read", story=story.path or story.id, why=error)
+    return NoText.GONE
