@@ -18,7 +18,8 @@ RESENT = "no message: resent by the HTTP client"
 NOT_COMPARED = "no message: an ETag that is no MD5"
 READ_TWICE = "no message: a missing text is read twice"
 OVERTAKEN = "no message: resent, killed first, or over before a request"
-UNSAID = RESENT, NOT_COMPARED, READ_TWICE, OVERTAKEN
+REWRITTEN = "no message: the command under way writes it again"
+UNSAID = RESENT, NOT_COMPARED, READ_TWICE, OVERTAKEN, REWRITTEN
 HEAD = (
     "| scenario | injected | stories in flight | lost | flagged twice | silent | said | seconds to recover |",
     "|---|---|---|---|---|---|---|---|",
