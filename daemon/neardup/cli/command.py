@@ -140,6 +140,14 @@ def print_json(facts: object) -> None:
     click.echo(json.dumps(to_builtins(facts), ensure_ascii=False))
 
 
+def print_answer(facts: object, sentence: str, *, as_json: bool) -> None:
+    """Print the facts as JSON, or else the sentence that says them."""
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(sentence)
+
+
 def exit_if_interrupted() -> None:
     """End a command whose work Ctrl-C stopped: what follows in a shell must not take it for done."""
     if click.get_current_context().meta.get(INTERRUPTED):

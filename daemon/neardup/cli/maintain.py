@@ -3,7 +3,6 @@
 `status`, `doctor`, `backup`, `reindex`, `forget`, `import`, and `reference` with its own `sync`, `list` and `remove`.
 """
 
-import json
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import exit_if_interrupted, json_option, make_command, print_json, run_async
+from neardup.cli.command import exit_if_interrupted, json_option, make_command, print_answer, print_json, run_async
 from neardup.errors import Misuse
 
 if TYPE_CHECKING:
@@ -69,9 +68,7 @@ def print_checks(config: "Config", *, as_json: bool = False) -> "set[Level]":
             levels.add(result.level)
             facts = {"part": result.part, "good": result.is_good, "level": result.level, "said": result.message}
             label = result.level if result.is_good else result.level.upper()
-            click.echo(
-                json.dumps(facts, ensure_ascii=False) if as_json else f"{label:4} {result.part}: {result.message}"
-            )
+            print_answer(facts, f"{label:4} {result.part}: {result.message}", as_json=as_json)
 
     return run_async(print_results)
 
@@ -88,11 +85,8 @@ def backup(config: "Config", path: Path, as_json: bool) -> None:
 
     with console.show_waiting("backup"):
         size, passages = back_up(config.ledger.path, path)
-    click.echo(
-        json.dumps({"bytes": size, "passages": passages})
-        if as_json
-        else f"{path}, {size:,} bytes, and {passages:,} bytes of passages, checked"
-    )
+    sentence = f"{path}, {size:,} bytes, and {passages:,} bytes of passages, checked"
+    print_answer({"bytes": size, "passages": passages}, sentence, as_json=as_json)
 
 
 @make_command
@@ -144,7 +138,7 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
         with open_ledger(config) as ledger:
             was_forgotten = run_async(lambda _: ledger.do(stories.undo_forget, story_id))
         listed = "is listed again by the next run" if was_forgotten else "was not forgotten"
-        click.echo(json.dumps({"undone": was_forgotten}) if as_json else f"story {listed_id} {listed}")
+        print_answer({"undone": was_forgotten}, f"story {listed_id} {listed}", as_json=as_json)
         return
 
     async def forget_story(_: "asyncio.Event") -> bool:
@@ -159,11 +153,8 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
 
     with console.show_waiting("forget"):
         known = run_async(forget_story)
-    click.echo(
-        json.dumps({"forgotten": known})
-        if as_json
-        else f"story {listed_id} {'is forgotten' if known else 'was not known; listings leave it out from now on'}"
-    )
+    forgotten = "is forgotten" if known else "was not known; listings leave it out from now on"
+    print_answer({"forgotten": known}, f"story {listed_id} {forgotten}", as_json=as_json)
 
 
 @make_command
@@ -287,7 +278,7 @@ def remove(config: "Config", name: str, *, as_json: bool) -> None:
 
     with console.show_waiting("reference remove"):
         removed = run_async(do_remove)
-    click.echo(json.dumps({"removed": removed}) if as_json else f"{name}: {removed:,} works were removed")
+    print_answer({"removed": removed}, f"{name}: {removed:,} works were removed", as_json=as_json)
 
 
 for subcommand in (sync, list_, remove):

@@ -3,7 +3,6 @@
 `run` (the daemon), `serve`, `daily`, `backfill`, `sweep`, `retry`, `embed`; `dead-letters` lists what `retry` takes.
 """
 
-import json
 from collections import Counter
 from contextlib import AsyncExitStack, closing
 from functools import partial
@@ -19,6 +18,7 @@ from neardup.cli.command import (
     make_command,
     parse_story_id,
     parse_time_option,
+    print_answer,
     print_json,
     run_async,
     split_words,
@@ -223,7 +223,7 @@ def dead_letters_(
             raise Misuse("--drop needs KEYs or --reason")
         with closing(connect(config.ledger.path)) as db, translate_errors(config.ledger.path):
             dropped = dead_letters.drop(db, choice)
-        click.echo(json.dumps({"dropped": dropped}) if as_json else f"{dropped:,} dead letters were deleted")
+        print_answer({"dropped": dropped}, f"{dropped:,} dead letters were deleted", as_json=as_json)
         return
     for dead_letter in shown:
         dead_letter |= {name: format_time(dead_letter[name]) for name in ("first_at", "last_at")}
@@ -277,7 +277,7 @@ def _list_dead_events(
             raise Misuse("--drop needs KEYs")
         with closing(connect(config.ledger.path)) as db, translate_errors(config.ledger.path):
             dropped = webhook_events.drop_dead(db, keys)
-        click.echo(json.dumps({"dropped": dropped}) if as_json else f"{dropped:,} dead events were deleted")
+        print_answer({"dropped": dropped}, f"{dropped:,} dead events were deleted", as_json=as_json)
     elif as_json:
         print_json({"dead_events": found})
     else:
@@ -292,7 +292,7 @@ def _retry_events(config: "Config", keys: tuple[str, ...], reason: str | None, *
     with closing(Ledger(config.ledger.path)) as ledger:
         tally = run_async(lambda _: post_dead_events(ledger.do, config, keys))
     waiting = f"; {tally.waiting:,} wait for the next attempt" if tally.waiting else ""
-    click.echo(json.dumps(tally._asdict()) if as_json else f"{tally.delivered:,} events were delivered{waiting}")
+    print_answer(tally._asdict(), f"{tally.delivered:,} events were delivered{waiting}", as_json=as_json)
 
 
 @make_command
@@ -374,10 +374,7 @@ def embed(config: "Config", *, since: str | None, imported: Path | None, as_json
 
     with only_one(files.name_vectors_file(config.ledger.path), "embed"):
         done = run_async(do_embed, finishes_queued_work=True)
-    if as_json:
-        print_json(done)
-    else:
-        click.echo(_describe(done))
+    print_answer(done, _describe(done), as_json=as_json)
     exit_if_interrupted()
 
 
