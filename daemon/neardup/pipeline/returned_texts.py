@@ -35,15 +35,16 @@ async def find_returned(ledger: Ledger, passages: PassageSync, detection: Detect
 
     Called before segments are merged, so that few are looked up.  Raises PassagesDamaged.
     """
-    checked, last = await ledger.do(removed_texts.read_checked), await ledger.do(outbox.read_last_seq)
     await passages.keep_removed()
+    checked, last = await ledger.do(removed_texts.read_checked), await ledger.do(outbox.read_last_seq)
+    if last == checked:
+        return
     held, removed = await ledger.do(removed_texts.read_all)
     found = list[Returned]()
-    if removed and last != checked:
+    if removed:
         found += await _find_parts(ledger, passages, detection, removed, checked)
         found += await _find_whole_texts(ledger, detection, held, removed, checked)  # which replace their parts
-    if last != checked:
-        await ledger.do(removed_texts.record_checked, found, last)
+    await ledger.do(removed_texts.record_checked, found, last)
 
 
 async def _find_whole_texts(
