@@ -4,7 +4,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from neardup.app import open_app, run_once
@@ -38,11 +37,11 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return event
 
 
-@pytest.fixture(autouse=True)
-def logged() -> Iterator[list[Any]]:
-    """The lines of the log."""
+@pytest.fixture
+def record_wait(record_row: Callable[[Row], None]) -> Iterator[Callable[[str], None]]:
+    """Adds a row to the fault table of a fault through which the run said that it waits."""
     with capture_logs() as lines:
-        yield lines
+        yield lambda fault: record_row(make_row(f"Redis cluster: {fault}", 1, find_said("waiting", str(lines))))
 
 
 def backfill(folder: Path, index: str, layout: str, watch: Callable[[Progress], None]) -> RunSummary:
@@ -100,8 +99,7 @@ def test_a_run_waits_while_a_slot_is_moved(  # noqa: PLR0917
     reported: threading.Event,
     tmp_path: Path,
     undisturbed: State,
-    logged: list[Any],
-    record_row: Callable[[Row], None],
+    record_wait: Callable[[str], None],
 ) -> None:
     move = cluster.begin_move(key_of(layout))
 
@@ -119,7 +117,7 @@ def test_a_run_waits_while_a_slot_is_moved(  # noqa: PLR0917
     finishing.join()
     assert summary.status == "done"
     assert_undisturbed(tmp_path, undisturbed)
-    record_row(make_row("Redis cluster: a slot moved to another node", 1, find_said("waiting", str(logged))))
+    record_wait("a slot moved to another node")
 
 
 @pytest.mark.parametrize("layout", some_of(LAYOUTS, 2, 1))
@@ -136,29 +134,27 @@ def test_slots_moved_in_an_instant_cost_nothing(
 
 @pytest.mark.parametrize("cluster", [True], indirect=True)
 @pytest.mark.parametrize("layout", some_of(LAYOUTS, 3, 1))
-def test_a_replica_takes_over_from_a_killed_master(  # noqa: PLR0917
+def test_a_replica_takes_over_from_a_killed_master(
     layout: str,
     cluster: Cluster,
     tmp_path: Path,
     undisturbed: State,
-    logged: list[Any],
-    record_row: Callable[[Row], None],
+    record_wait: Callable[[str], None],
 ) -> None:
     victim = next(node for node in cluster.nodes[1:MASTERS])
     assert backfill(tmp_path / "run", cluster.url, layout, once_midway(victim.kill)).status == "done"
     assert_undisturbed(tmp_path, undisturbed)
-    record_row(make_row("Redis cluster: a master killed, its replica takes over", 1, find_said("waiting", str(logged))))
+    record_wait("a master killed, its replica takes over")
 
 
 @pytest.mark.parametrize("cluster", [True], indirect=True)
 @pytest.mark.parametrize("layout", some_of(LAYOUTS, 4, 1))
-def test_a_replica_that_lags_takes_over_from_a_killed_master(  # noqa: PLR0917
+def test_a_replica_that_lags_takes_over_from_a_killed_master(
     layout: str,
     cluster: Cluster,
     tmp_path: Path,
     undisturbed: State,
-    logged: list[Any],
-    record_row: Callable[[Row], None],
+    record_wait: Callable[[str], None],
 ) -> None:
     victim = next(node for node in cluster.nodes[1:MASTERS])
     replica = cluster.replica_of(victim)
@@ -170,9 +166,7 @@ def test_a_replica_that_lags_takes_over_from_a_killed_master(  # noqa: PLR0917
 
     assert backfill(tmp_path / "run", cluster.url, layout, once_midway(kill)).status == "done"
     assert_undisturbed(tmp_path, undisturbed)
-    record_row(
-        make_row("Redis cluster: a master killed, a replica that lags takes over", 1, find_said("waiting", str(logged)))
-    )
+    record_wait("a master killed, a replica that lags takes over")
 
 
 @pytest.mark.parametrize(("how", "layout"), crossed(["a new node takes its slots", "it returns empty"], LAYOUTS))
@@ -182,8 +176,7 @@ def test_a_killed_master_is_replaced_without_its_data(  # noqa: PLR0917
     cluster: Cluster,
     reported: threading.Event,
     undisturbed: State,
-    logged: list[Any],
-    record_row: Callable[[Row], None],
+    record_wait: Callable[[str], None],
 ) -> None:
     dead, folder = cluster.nodes[2], cluster.nodes[0].folder.parent
 
@@ -204,4 +197,4 @@ def test_a_killed_master_is_replaced_without_its_data(  # noqa: PLR0917
     replacing.join()
     assert summary.status == "done"
     assert_undisturbed(folder, undisturbed)
-    record_row(make_row(f"Redis cluster: a master killed, {how}", 1, find_said("waiting", str(logged))))
+    record_wait(f"a master killed, {how}")
