@@ -270,7 +270,7 @@ async def _write_case(config: "Config", story: str, form: Form, target: "Target 
     from neardup.app import open_readers
     from neardup.ledger import marks, read, snapshot, translate_errors
     from neardup.moderation.case_file import make_case_file, read_case_record
-    from neardup.moderation.export.destination import write_to_target
+    from neardup.moderation.export.target import write_to_target
     from neardup.query.compare import load_story
 
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):

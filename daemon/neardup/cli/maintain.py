@@ -30,10 +30,10 @@ WARNINGS = 3  # the exit code of `doctor` where nothing fails
 def status(config: "Config", as_json: bool) -> None:
     """Show stories, flags, runs, dead letters and the index."""
     from neardup.cli.output import show_status
-    from neardup.ops.status import collect_status as read_status
+    from neardup.ops.status import collect_status
 
     with console.show_waiting("status"):
-        current = run_async(lambda _: read_status(config))
+        current = run_async(lambda _: collect_status(config))
     if as_json:
         print_json(current)
     else:
@@ -146,8 +146,8 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
             with only_one(config.ledger.path, "forget"):
                 await catch_up(app.index, app.ledger, app.version)
                 await PassageSync(app.passages, app.ledger).start()
-                known, path = await app.ledger.do(stories.forget, story_id)
-                submitted_pages.remove(config.ledger.path, path)
+                known, page_path = await app.ledger.do(stories.forget, story_id)
+                submitted_pages.remove(config.ledger.path, page_path)
                 await catch_up(app.index, app.ledger, app.version)
                 return known
 
@@ -190,7 +190,8 @@ def _show_import(summary: "ImportSummary") -> None:
     rows: dict[str, object] = {
         "added": f"{summary.stories:,} stories; of the others, {others}",
         "flags": f"{summary.flags:,}, and {summary.candidates:,} candidates to be verified by the next run",
-        "time": f"{summary.seconds:,.1f} s, " + ", ".join(f"{part} {n.wall:,.1f}" for part, n in summary.parts.items()),
+        "time": f"{summary.seconds:,.1f} s, "
+        + ", ".join(f"{part} {seconds.wall:,.1f}" for part, seconds in summary.parts.items()),
     }
     if summary.sweep_owed:
         rows["next"] = "`neardup sweep`: not all stories were compared"

@@ -41,10 +41,10 @@ class Companion(Protocol):
 def back_up(ledger: Path, to: Path, companions: Sequence[Companion]) -> int:
     """Copy the ledger to a path, completely or not at all, replacing a file there.  Returns the copy's size in bytes.
 
-    Raises Misuse for a path that is no file name, Transient where another copy to it is in progress, Fatal where it
-    cannot be written or turns out damaged.
+    Raises Misuse for a path that cannot be that of a copy, Transient where another copy to it is in progress, Fatal
+    where the copy cannot be written or turns out damaged.
     """
-    _refuse(ledger, to)
+    _refuse_path(to, ledger)
     with closing(read(ledger)) as source:
         try:
             with _open_part(to) as (part, handle):
@@ -67,7 +67,7 @@ def back_up(ledger: Path, to: Path, companions: Sequence[Companion]) -> int:
     return to.stat().st_size
 
 
-def _refuse(ledger: Path, to: Path) -> None:
+def _refuse_path(to: Path, ledger: Path) -> None:
     if to.exists() and not to.is_file():
         raise Misuse(f"{to} is no regular file")
     if to.resolve() == ledger.resolve():

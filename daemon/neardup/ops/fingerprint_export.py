@@ -16,7 +16,7 @@ from neardup.ledger import Ledger, read, translate_errors
 from neardup.ledger.lock import only_one
 from neardup.ledger.passages import count_missing
 from neardup.ledger.story_rows import unpack_etag
-from neardup.moderation.export.destination import write_atomically
+from neardup.moderation.export.target import write_atomically
 from neardup.pipeline.fingerprint_file import TIMES, list_versions, make_schema
 from neardup.pipeline.index_sync import refuse_ledger_mismatch
 from neardup.pipeline.passage_sync import PassageSync, open_passages

@@ -47,7 +47,7 @@ B = TypeVar("B", bound=Block)
 Deliver = Callable[[Outcomes], Awaitable[None]]
 Stage = Literal["source", "workers", "writer"]
 LINGER_SECONDS = 0.2
-BLOCKS_IN_WORK = 4  # if all workers are busy: workers wait for each other, or blocks would become ever smaller
+BLOCKS_IN_WORK = 4  # at most: a worker that is free waits for others, or blocks would become ever smaller
 MAX_BATCHES = 3  # that are looked up or written at the same time
 SMOOTHING = 0.2  # weight of the latest batch in the moving averages
 
@@ -90,7 +90,7 @@ class JobsInProgress:
             self._positions.pop(key, None)
         self._written.set()
 
-    def resume_position(self, written: Sequence[Hashable]) -> int:
+    def find_resume_position(self, written: Sequence[Hashable]) -> int:
         """The position to resume from once the jobs `written` are: that of the oldest job then in progress."""
         gone = set(written)
         return next((position for key, position in self._positions.items() if key not in gone), self._last)
@@ -166,7 +166,8 @@ class Pipeline(Generic[JobsType, Outcomes, Lookups]):
     `admit` divides a block of jobs into those to work on and the outcomes of the others.  `work` delivers the outcomes
     of jobs and must not raise for a bad job.  `look_up` looks up a batch of outcomes, which `join` makes of blocks, and
     `write` records it with the results and with the position to resume from.  Up to `workers` jobs are worked on at a
-    time.  A batch waits up to `linger` seconds to fill.  `cpu_seconds` returns the processor time that the run used.
+    time; `depth` is the capacity of each queue.  A batch, of `batch` outcomes at most, waits up to `linger` seconds to
+    fill.  `cpu_seconds` returns the processor time that the run used.
     """
 
     def __init__(
@@ -190,7 +191,7 @@ class Pipeline(Generic[JobsType, Outcomes, Lookups]):
         self._look_up = look_up
         self._write = write
         self._workers = workers
-        self._least = max(workers // BLOCKS_IN_WORK, 1)  # workers that are free when jobs are taken
+        self._least_free = max(workers // BLOCKS_IN_WORK, 1)  # workers, before jobs are taken
         self._full = min(batch, depth)  # outcomes that make a batch due
         self._batch = batch
         self._stop = stop
@@ -277,7 +278,7 @@ class Pipeline(Generic[JobsType, Outcomes, Lookups]):
 
         async with asyncio.TaskGroup() as workers:
             while await self.jobs.wait_for_items():
-                while self._in_work > self._workers - self._least:
+                while self._in_work > self._workers - self._least_free:
                     self._worker_is_free.clear()
                     await self._worker_is_free.wait()
                 jobs = self.jobs.take(self._workers - self._in_work)
@@ -311,7 +312,7 @@ class Pipeline(Generic[JobsType, Outcomes, Lookups]):
         while (item := await self._batches.get()) is not None:
             batch, lookup = item
             keys, results = batch.keys, await lookup
-            await self._write(batch, results, self._in_progress.resume_position(keys))
+            await self._write(batch, results, self._in_progress.find_resume_position(keys))
             self._in_progress.remove(keys)
             self._batch_slots.release()
             seconds, began = time.perf_counter() - began, time.perf_counter()

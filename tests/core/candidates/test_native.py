@@ -18,7 +18,7 @@ from neardup.core.candidates.key_pairs import (
     HashBuckets,
     KeyTable,
     find_edges,
-    hash_sharing_pairs,
+    find_hash_sharing_pairs,
     make_keys,
     rank_pairs,
 )
@@ -164,8 +164,8 @@ def test_the_join_of_hashes(seed: int, size: int, min_shared: int) -> None:
     )
     table = np.array([(3, 32, 2, 10)] * 2)
     with patch.object(binding, "PAIRS_AT_ONCE", 1):
-        found = hash_sharing_pairs(buckets, table, min_shared)
-    same(found, hash_sharing_pairs.reference(buckets, table, min_shared))
+        found = find_hash_sharing_pairs(buckets, table, min_shared)
+    same(found, find_hash_sharing_pairs.reference(buckets, table, min_shared))
 
 
 @given(seeds, st.integers(1, 120), st.integers(0, 300), st.integers(1, 40), st.integers(0, 9))

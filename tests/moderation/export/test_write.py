@@ -18,9 +18,9 @@ from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.errors import Fatal
 from neardup.ledger import cases, flags, stories
 from neardup.ledger.flags import Selection
-from neardup.moderation.export.destination import write_atomically
 from neardup.moderation.export.formats import guard_text
 from neardup.moderation.export.tables import PAIR_COLUMNS
+from neardup.moderation.export.target import write_atomically
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.option_values import FORMATS, Format
 from neardup.records import Fingerprinted, Language, Story, format_time

@@ -55,7 +55,8 @@ class Buckets(NamedTuple):
     """Stories (n,) sorted by key and then by id, cut into buckets.
 
     Bucket b is the rows from edges[b] to edges[b + 1], and its stories share `keys[b]`.  If `splits[b]` is above 0, the
-    first splits[b] rows are compared with the others only.  A language in `arrays` is a row of the `KeyTable`.
+    first splits[b] rows are compared with the others only.  A language in `arrays` is a row of the `KeyTable`.  Works
+    have negative ids.
     """
 
     edges: Indices
@@ -66,7 +67,7 @@ class Buckets(NamedTuple):
 
 
 class BucketPairs(NamedTuple):
-    """Pairs (m,) of rows, left < right, with the rows that agree and the bits that differ.
+    """Pairs (m,) of rows of `Buckets`, left < right, of which `rows` of the signatures agree and `bits` differ.
 
     `left_out` (languages,) counts the pairs that exceed `max_matches` of the later story in its bucket.
     """
@@ -94,7 +95,7 @@ class HashBuckets(NamedTuple):
 
 
 class HashPairs(NamedTuple):
-    """Pairs (m,) of rows, left < right, and how many hashes they share."""
+    """Pairs (m,) of rows of `HashBuckets`, left < right, and how many hashes they share."""
 
     left: Indices
     right: Indices
@@ -126,11 +127,11 @@ def _hash_rows(values: npt.NDArray[np.uint8]) -> Keys:
     return np.asarray(mix(mix(words[:, 0]) + words[:, 1]))
 
 
-def find_edges(*keys: npt.NDArray[np.generic]) -> Indices:
+def find_edges(*columns: npt.NDArray[np.generic]) -> Indices:
     """Columns (n,) that rows are sorted by -> where each bucket begins, and n."""
-    begins = np.zeros(len(keys[0]), np.bool_)
+    begins = np.zeros(len(columns[0]), np.bool_)
     begins[:1] = True
-    for column in keys:
+    for column in columns:
         begins[1:] |= column[1:] != column[:-1]
     return np.append(np.flatnonzero(begins), len(begins))
 
@@ -192,11 +193,11 @@ def find_pairs_in_hash_buckets(buckets: HashBuckets, thresholds: Thresholds) -> 
 
     Works are not paired, nor are stories with similar fingerprints, which are paired already.
     """
-    return HashPairs(*hash_sharing_pairs(buckets, thresholds, MIN_SHARED))
+    return HashPairs(*find_hash_sharing_pairs(buckets, thresholds, MIN_SHARED))
 
 
-@in_c(native.hash_sharing_pairs)
-def hash_sharing_pairs(
+@in_c(native.find_hash_sharing_pairs)
+def find_hash_sharing_pairs(
     buckets: HashBuckets, thresholds: Thresholds, min_shared: int
 ) -> tuple[Indices, Indices, Indices]:
     """The columns of `find_pairs_in_hash_buckets`."""

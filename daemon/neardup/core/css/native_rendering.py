@@ -57,9 +57,9 @@ from neardup.core.native.rendering import (
 from neardup.core.text.parsing import find_matching
 from neardup.core.text.story import RULES, find_acting_attribute
 
-ACTS, MOVES = 1, 2
+ACTS, MOVES = 1, 2  # of a rule: its declarations may change what is shown; they may move it
 MOST_TAG_ID = 1_000  # of a tag that has the same number in every document
-MOST_SHEETS = 16  # that are kept
+MOST_RULES = 16  # that are kept, each of all style sheets of a page
 # A selector of tags, classes and ids that stand within each other; for others, the parser's engine finds the elements.
 COMPOUND = r"(?:\*|[a-z][a-z0-9]*)?(?:[.#][a-z_][\w-]*)*"
 PLAIN = re.compile(rf"(?=\S){COMPOUND}(?:(?:\s*>\s*|\s+)(?=[^\s>]){COMPOUND})*", re.IGNORECASE | re.ASCII)
@@ -69,10 +69,10 @@ EDGES: dict[Piece | Low, Edge | None] = {
     InlineBlock.END: Edge.INLINE_END, Low.START: Edge.LOW_START, Low.END: Edge.LOW_END,
     Box.START: Edge.BOX_START, Box.END: Edge.BOX_END,
 }  # fmt: skip
-MOST_EDGES = 4
+MOST_EDGES = 4  # at the start or the end of an element: each is a byte of 32 bits
 PSEUDOS = ("marker", "before", "after")  # whose texts are shown, in their order
 PICTURES = frozenset(("img", "source", "iframe"))  # show nothing within them
-# What other tags of SHOWN_IN_OTHER_WAYS show is not only a matter of their frames.
+# The frame of such an element says what it shows; those of other tags of SHOWN_IN_OTHER_WAYS do not.
 CLEAR = PICTURES | {"br", "wbr", "input", "textarea"} | NEVER_SHOWN | NOT_SHOWN
 
 
@@ -98,8 +98,7 @@ def render_natively(
     """The text of a page, as `core.css.rendering.render` has it; None for one that this must render."""
     if WHY_UNUSABLE is not None or len(bodies) != 1 or bodies[0].mem_id != root.mem_id:
         return None
-    frames = _frames
-    page = frames.get_rules(tuple(sheets))
+    page = _frames.get_rules(tuple(sheets))
     if not page.rules.is_whole or read_signs(root, page.rules.markers):
         return None
 
@@ -107,11 +106,11 @@ def render_natively(
         return find_acting_attribute({kind: value.decode()}) is not None
 
     found = render_pieces(
-        root, RULES, page.native, _find_matched(root, page), frames.memory, judge=may_hide, answer=frames.answer
+        root, RULES, page.native, _find_matched(root, page), _frames.memory, judge=may_hide, answer=_frames.answer
     )
     if found is None:
-        frames.clear()
-    return frames.write(found) if isinstance(found, Pieces) else None
+        _frames.clear()
+    return _frames.write(found) if isinstance(found, Pieces) else None
 
 
 def _find_matched(root: LexborNode, page: _PageRules) -> npt.NDArray[np.uint64]:
@@ -135,12 +134,12 @@ class _KnownFrames(threading.local):
         self._styles: list[Style] = []
         self._numbers: dict[int, int] = {}  # of styles, by their ids
         self._layers: list[Layer] = []
-        self._find_layer(HIDDEN)
-        self._number_of(START)
+        self._number_layer(HIDDEN)
+        self._number_style(START)
 
     def get_rules(self, sheets: tuple[StyleSheet, ...]) -> _PageRules:
         if (found := self._rules.get(sheets)) is None:
-            if len(self._rules) == MOST_SHEETS:
+            if len(self._rules) == MOST_RULES:
                 self._rules.clear()
                 self._rules_by_number.clear()
             self._count += 1
@@ -175,7 +174,7 @@ class _KnownFrames(threading.local):
                 variant = style.doubt("clipped")
             case _:
                 variant = style.enter_unseen_box()
-        variant_number = self._number_of(variant)
+        variant_number = self._number_style(variant)
         if variant_number is None:
             return False
         self.memory.add_variant(number, Variant(kind), variant_number)
@@ -214,7 +213,7 @@ class _KnownFrames(threading.local):
             flags |= FrameFlag.UNCLEAR
         texts = {name: generate_text(found, {}, frame.style) for name, found in declared.items()}
         generated = {name: self._describe_generated(text) for name, text in texts.items() if text is not None}
-        if (number := self._number_of(frame.style)) is None or None in generated.values():
+        if (number := self._number_style(frame.style)) is None or None in generated.values():
             return None
         before = [text for name, text in generated.items() if text is not None and name != "after"]
         after = [text for name, text in generated.items() if text is not None and name == "after"]
@@ -222,20 +221,22 @@ class _KnownFrames(threading.local):
 
     def _describe_generated(self, text: Text) -> Generated | None:
         """A generated text; None if there is no room for its layer."""
-        layer = self._find_layer(text.layer)
+        layer = self._number_layer(text.layer)
         utf8 = text.text.encode(errors="replace")
         return None if layer is None else Generated(utf8, layer, text.takes_room, count_visible(text.text))
 
-    def _number_of(self, style: Style) -> int | None:
+    def _number_style(self, style: Style) -> int | None:
+        """The number of a style, which is given one when it is new; None if there is no room for it."""
         if (number := self._numbers.get(id(style))) is None:
-            layer = self._find_layer(style.layer)
+            layer = self._number_layer(style.layer)
             number = None if layer is None else self.memory.add_style(layer, _get_style_flags(style))
             if number is not None:
                 self._numbers[id(style)] = number
                 self._styles.append(style)  # held, so that its id stays
         return number
 
-    def _find_layer(self, layer: Layer) -> int | None:
+    def _number_layer(self, layer: Layer) -> int | None:
+        """The number of a layer, which is given one when it is new; None if there is no room for it."""
         if layer not in self._layers:
             if len(self._layers) == LAYERS:
                 return None
@@ -253,7 +254,7 @@ def _get_style_flags(style: Style) -> StyleFlag:
 
 
 def _pack_edges(tag: str, frame: RenderedFrame, style: Style, display: str) -> tuple[int, int] | None:
-    """The edges of an element, as nd_frame has them; None if it has others."""
+    """What an element starts and ends with, as nd_frame has it; None if that is more than edges."""
     if _is_closed(tag, display):
         is_break = tag == "br" and display not in ("none", "contents")
         start, end = _pack_edge((make_line_break(style),)) if is_break else 0, 0
@@ -263,7 +264,7 @@ def _pack_edges(tag: str, frame: RenderedFrame, style: Style, display: str) -> t
 
 
 def _pack_edge(pieces: Sequence[Piece | Low]) -> int | None:
-    """The pieces of an edge as nd_frame has them; None for others."""
+    """The pieces at the start or the end of an element, as nd_frame has them; None if they are not edges."""
     if not all(piece in EDGES for piece in pieces):
         return None
     codes = [code for piece in pieces if (code := EDGES[piece]) is not None]
@@ -315,7 +316,7 @@ def _prepare_rules(rules: Rules, number: int) -> _PageRules:
     flags = [ACTS * rule.declarations.acts | MOVES * rule.declarations.moves for rule in rules.rules]
     native = SheetRules(
         number,
-        [(acts, parts or ()) for acts, parts in zip(flags, compounds, strict=True)],
+        [(flag, parts or ()) for flag, parts in zip(flags, compounds, strict=True)],
         costly=sum(rule.is_costly for rule in rules.rules),
         most_matches=MOST_MATCHES // 2,
         most_work=MOST_WORK,

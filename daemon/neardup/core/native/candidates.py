@@ -269,7 +269,7 @@ def rank_pairs(buckets: "Buckets", table: "KeyTable") -> tuple[Indices, Indices,
     return left, right, agreeing, differing, left_out
 
 
-def hash_sharing_pairs(
+def find_hash_sharing_pairs(
     buckets: "HashBuckets", thresholds: "Thresholds", min_shared: int
 ) -> tuple[Indices, Indices, Indices]:
     stories, rows, count = _Fingerprints(buckets.arrays), len(buckets.ids), len(buckets.hashes)

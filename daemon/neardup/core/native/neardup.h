@@ -654,7 +654,7 @@ typedef struct {
  *
  * `cursor` (2,) and the return value are as in nd_pairs_in_buckets; `room` must suffice for the stories of the largest
  * bucket.  ND_INVALID for a bucket or a list beyond the rows, or a language without thresholds.
- * Reference: key_pairs.hash_sharing_pairs.
+ * Reference: key_pairs.find_hash_sharing_pairs.
  */
 ND_API int64_t nd_pairs_in_hash_buckets(const nd_hash_join *join, int64_t *cursor, int64_t *left, int64_t *right,
                                         int64_t *shared, int64_t room);

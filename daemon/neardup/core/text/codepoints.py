@@ -2,10 +2,10 @@
 
 Nearly all of normalisation maps one code point to at most one other, so one table, built from `unicodedata`,
 does it; `normalize` keeps it in a file.  The flags mark the exceptions: code points that compose with the next one, and
-those BEYOND_TABLE, whose text must go through `unicodedata.normalize` and `str.casefold`.  These take
+those BEYOND_TABLE, whose words must go through `unicodedata.normalize` and `str.casefold`.  These take
 longer than all the rest of the work, and most texts need neither, because they are in NFC already.
 
-BEYOND_TABLE are about 3,600 code points: letters that look like others (see `look_alikes`); combining marks other
+BEYOND_TABLE are about 3,700 code points: letters that look like others (see `look_alikes`); combining marks other
 than viramas and nuktas (Arabic harakat such as fatha, Devanagari stress signs, Telugu length marks, Latin
 combining accents); letters that casefold to several code points (ß, İ, և); Hangul vowels and finals written as
 jamo; and code points that NFC replaces (Tibetan compounds, Greek letters with oxia, compatibility ideographs). The
@@ -33,12 +33,13 @@ from neardup.core.text.look_alikes import (
 )
 
 LETTERS_END = 0x40000  # planes 0 to 3 hold every letter
-# Within them, ideographs, Hangul syllables and private use: they have no case, no decomposition and no combining class.
+# Within them, ideographs, Hangul syllables and private use: they have no case and no combining class, and `unicodedata`
+# lists no decomposition of them.
 UNCASED = (range(0x3400, 0xA000), range(0xAC00, 0xF900), range(0x20000, 0x2F800), range(0x2FA20, LETTERS_END))
 TABLE_END = 0xE1001  # after tags and variation selectors; the last entry serves all code points above
 SEPARATOR = 0x20
 DROPPED = 0
-EXPANDS = 1  # reads as several code points (ß, ﬁ): the whole text is read by `undisguise` and str.casefold first
+EXPANDS = 1  # reads as several code points (ß, ﬁ): its word is read by `undisguise` and str.casefold first
 
 CODE = (1 << 21) - 1  # the bits of an entry with the code point's normal form; the flags are above them
 COMBINING = 1 << 26  # a mark, which canonical ordering may exchange for one beside it
@@ -48,7 +49,6 @@ FIRST = 1 << 29  # composes with a SECOND after it, if `list_compositions()` lis
 SECOND = 1 << 30
 BEYOND_TABLE = 1 << 31  # the table alone does not normalise a text with this code point
 
-VIRAMA = 0x0D4D
 ZWJ = 0x200D
 CHILLU = {"ണ": "ൺ", "ന": "ൻ", "ര": "ർ", "ല": "ൽ", "ള": "ൾ", "ക": "ൿ"}
 
@@ -77,7 +77,7 @@ IGNORABLE = (
     ("\U000e0000", "\U000e0fff"),
 )
 
-# Independent vowels, and the two signs that look the same.
+# Two signs that look like one independent vowel, and that vowel.
 TWO_SIGNS = {
     "\u0905\u093e": "\u0906", "\u0905\u0949": "\u0911", "\u0905\u094b": "\u0913", "\u0905\u094c": "\u0914",
     "\u0906\u0945": "\u0911", "\u0906\u0947": "\u0913", "\u0906\u0948": "\u0914", "\u090f\u0945": "\u090d",

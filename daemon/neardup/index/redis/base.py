@@ -125,7 +125,7 @@ class RedisIndex(ABC):
     async def _look_up(self, probes: Sequence[BandedFingerprint]) -> tuple[int | None, list[LookupResult]]:
         bits, packed = self._packed.bits, self._packed
         few = len(probes) <= FEW_PROBES  # a thread would cost more than these; many would hold up the event loop
-        requests, mgets = packed.requests(probes) if few else await asyncio.to_thread(packed.requests, probes)
+        requests, mgets = packed.make_requests(probes) if few else await asyncio.to_thread(packed.make_requests, probes)
         commands = [
             make_read_command("neardup:bits"),
             *self._get_applied,
@@ -141,7 +141,7 @@ class RedisIndex(ABC):
             self._packed.bits = self._bits_of(parse_text(bits_record))
             if self._packed.bits != bits:  # this lookup is the first, or the index was rebuilt with other widths
                 return await self._look_up(probes)
-            computing = map(packed.results, requests, values)
+            computing = map(packed.join_results, requests, values)
             results = chain.from_iterable(computing if few else await asyncio.to_thread(list, computing))
             positions = chain.from_iterable(packed_buckets.group_positions(probes).values())
             by_position = dict(zip(positions, results, strict=True))
@@ -211,7 +211,7 @@ class RedisIndex(ABC):
     async def read_bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         """The number of members of each packed bucket that a story of the sample falls into."""
         await self._read_bits()
-        records, commands = self._packed.sizes(sample)
+        records, commands = self._packed.make_size_reads(sample)
         lengths = await self._send(commands)
         return {record: n // packed_buckets.NUMBER_BYTES for record, n in zip(records, lengths, strict=True) if n}
 
@@ -220,7 +220,7 @@ class RedisIndex(ABC):
         await self._read_bits()
         counts = [0] * len(stories)
         async with self._server.forget_positions_if_damaged():
-            async for _, entries in self._packed.lacking(self._send, stories):
+            async for _, entries in self._packed.find_lacking(self._send, stories):
                 for story, _ in entries:
                     counts[story] += 1
         return counts
@@ -229,9 +229,11 @@ class RedisIndex(ABC):
         """Append the number of each story to those of its packed buckets that lack it."""
         await self._read_bits()
         async with self._server.forget_positions_if_damaged():
-            async for language, entries in self._packed.lacking(self._send, stories):
+            async for language, entries in self._packed.find_lacking(self._send, stories):
                 if entries:
-                    await self._send(list(self._packed.appends(make_missing_additions(entries, stories), language)))
+                    await self._send(
+                        list(self._packed.make_appends(make_missing_additions(entries, stories), language))
+                    )
 
     async def check_writable(self) -> None:
         """Write a key that is not part of the index."""

@@ -45,7 +45,7 @@ class Compact(RedisIndex):
 
     def _commands(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
         for language in languages:
-            yield from self._packed.inserts(changes, language)
+            yield from self._packed.make_inserts(changes, language)
         for language, n in packed_buckets.count_growth(changes).items():
             if language in languages:
                 yield ("INCRBY", self._count_key(language), n)

@@ -119,7 +119,7 @@ class Documented(RedisIndex):
             present = [(story_id, digits) for story_id, digits in hashes.items() if digits is not None]
             yield from (("HDEL", key, *chunk) for chunk in cut_batches(removed))
             yield from (("HSET", key, *chain.from_iterable(chunk)) for chunk in cut_batches(present))
-            yield from self._packed.inserts(changes, language)
+            yield from self._packed.make_inserts(changes, language)
 
     async def _write_page(self, spool: Spool, page: FingerprintArrays) -> None:
         await super()._write_page(spool, page)

@@ -60,7 +60,7 @@ class PackedKeys:
         width = int(self._lengths.max()) + len(SHIFTS)
         self._prefixes = np.array([list(prefix.ljust(width, b"\0")) for prefix in prefixes], np.uint8)
 
-    def of(self, buckets: Buckets) -> list[bytes]:
+    def make_keys(self, buckets: Buckets) -> list[bytes]:
         """The keys of buckets, vectorised: built one by one they took a quarter of an insert."""
         columns, values = buckets >> BAND_BITS, buckets & (1 << BAND_BITS) - 1
         keys = self._prefixes[columns]
@@ -92,46 +92,46 @@ class PackedBuckets:
         self._keys = {language: PackedKeys(columns) for language, columns in prefixes.items()}
         self._append_script = append_script
 
-    def request(self, language: Language, stories: Sequence[BandedFingerprint]) -> LookupRequest:
+    def make_request(self, language: Language, stories: Sequence[BandedFingerprint]) -> LookupRequest:
         """The buckets that these stories of one language fall into."""
         bits = self.bits[language]
         return packed_buckets.make_request(language, stories, self._bandings[language], bits, blocks=self.blocks)
 
-    def requests(self, probes: Sequence[BandedFingerprint]) -> tuple[list[LookupRequest], list[list[Command]]]:
+    def make_requests(self, probes: Sequence[BandedFingerprint]) -> tuple[list[LookupRequest], list[list[Command]]]:
         """For each language among the probes its request, and the commands that read the requested buckets."""
         positions = packed_buckets.group_positions(probes)
-        requests = [self.request(language, [probes[n] for n in each]) for language, each in positions.items()]
-        return requests, [self.reads(request) for request in requests]
+        requests = [self.make_request(language, [probes[n] for n in each]) for language, each in positions.items()]
+        return requests, [self.make_reads(request) for request in requests]
 
-    def reads(self, request: LookupRequest) -> list[Command]:
+    def make_reads(self, request: LookupRequest) -> list[Command]:
         """The commands that read the requested buckets."""
-        return [("MGET", *part) for part in cut_batches(self._keys[request.language].of(request.buckets))]
+        return [("MGET", *part) for part in cut_batches(self._keys[request.language].make_keys(request.buckets))]
 
-    def sizes(self, sample: Sequence[BandedFingerprint]) -> tuple[list[Bucket], list[Command]]:
+    def make_size_reads(self, sample: Sequence[BandedFingerprint]) -> tuple[list[Bucket], list[Command]]:
         """The buckets that a sample falls into, and the commands that return the bytes of each."""
         records: list[Bucket] = []
         commands: list[Command] = []
         for language, positions in packed_buckets.group_positions(sample).items():
-            buckets = self.request(language, [sample[n] for n in positions]).buckets
+            buckets = self.make_request(language, [sample[n] for n in positions]).buckets
             records += [packed_buckets.make_bucket(language, bucket) for bucket in buckets.tolist()]
-            commands += [("STRLEN", key) for key in self._keys[language].of(buckets)]
+            commands += [("STRLEN", key) for key in self._keys[language].make_keys(buckets)]
         return records, commands
 
-    def results(self, request: LookupRequest, values: list[bytes | None]) -> list[LookupResult]:
+    def join_results(self, request: LookupRequest, values: list[bytes | None]) -> list[LookupResult]:
         """The result of each story of a request, from the contents of its buckets."""
         return packed_buckets.join_results(request, values, self._bandings[request.language])
 
-    def inserts(self, changes: Sequence[Change], language: Language) -> Iterator[Command]:
+    def make_inserts(self, changes: Sequence[Change], language: Language) -> Iterator[Command]:
         """The commands that apply these changes to the buckets of a language."""
         banding, bits = self._bandings[language], self.bits[language]
-        return self.appends(
+        return self.make_appends(
             packed_buckets.make_additions(language, changes, banding, bits, blocks=self.blocks), language
         )
 
-    def appends(self, additions: Additions, language: Language) -> Iterator[Command]:
+    def make_appends(self, additions: Additions, language: Language) -> Iterator[Command]:
         """The commands that add these numbers to the buckets of a language."""
         for chunk in additions.chunks(KEYS_PER_COMMAND):
-            keys = self._keys[language].of(chunk.buckets)
+            keys = self._keys[language].make_keys(chunk.buckets)
             yield ("EVAL", self._append_script, len(keys), *keys, chunk.counts.astype(">u4").tobytes(), chunk.numbers)
 
     async def fill(self, spool: Spool, guard: FillGuard) -> AsyncIterator[int]:
@@ -139,19 +139,19 @@ class PackedBuckets:
         for column in list_columns(spool, self._bandings, blocks=self.blocks):
             buckets = column.buckets(spool)
             while chunk := await asyncio.to_thread(list, islice(buckets, KEYS_PER_COMMAND)):
-                keys = self._keys[column.language].of(np.array([bucket for bucket, _ in chunk]))
+                keys = self._keys[column.language].make_keys(np.array([bucket for bucket, _ in chunk]))
                 pairs = zip(keys, (numbers for _, numbers in chunk), strict=True)
                 await guard.write(column.language, [("MSET", *chain.from_iterable(pairs))])
             yield column.stories
 
-    async def lacking(self, send: Send, stories: Sequence[Change]) -> AsyncIterator[tuple[Language, list[Entry]]]:
+    async def find_lacking(self, send: Send, stories: Sequence[Change]) -> AsyncIterator[tuple[Language, list[Entry]]]:
         """The entries that the buckets lack of these stories, for some stories of a language at a time.
 
         Raises IndexDamaged for a bucket that does not consist of numbers.
         """
         for inserted in group_inserted(stories):
-            request = self.request(inserted.language, inserted.fingerprints)
-            contents = list(chain.from_iterable(await send(self.reads(request))))
+            request = self.make_request(inserted.language, inserted.fingerprints)
+            contents = list(chain.from_iterable(await send(self.make_reads(request))))
             yield inserted.language, await asyncio.to_thread(find_lacking, request, contents, inserted, stories)
 
 

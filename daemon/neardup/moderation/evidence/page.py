@@ -12,7 +12,7 @@ from neardup.ledger import clusters, flags, read, stories, translate_errors
 from neardup.moderation import wording
 from neardup.moderation.evidence.alignment import align_stories, list_story_highlights, sort_passages
 from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
-from neardup.moderation.export.destination import write_atomically
+from neardup.moderation.export.target import write_atomically
 from neardup.moderation.templating import load_assets, make_environment
 from neardup.query.compare import Comparer, load_pair, read_common
 from neardup.query.evidence import (

@@ -1,4 +1,4 @@
 """Exports of what was flagged: `write` selects, `tables` has the columns, `formats` and `page` the files.
 
-`destination` puts a file in its place, atomically; other rooms use it, too.
+`target` puts a file in its place, atomically; other rooms use it, too.
 """

@@ -28,7 +28,6 @@ from neardup.ledger import (
 )
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.cases import choose, list_cases
-from neardup.moderation.export.destination import write_to_target
 from neardup.moderation.export.formats import write_csv, write_jsonl, write_parquet, write_xlsx
 from neardup.moderation.export.page import (
     MAX_STORIES_SHOWN,
@@ -53,6 +52,7 @@ from neardup.moderation.export.tables import (
     list_member_rows,
     make_whole_row,
 )
+from neardup.moderation.export.target import write_to_target
 from neardup.option_values import Format, Target
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.telemetry.log import log

@@ -1,4 +1,4 @@
-"""Writing a file atomically to its destination: a path, an S3 object, or stdout."""
+"""Writes a file atomically to a target: a path, an S3 object, or stdout."""
 
 import asyncio
 import os

@@ -19,9 +19,9 @@ from botocore.exceptions import ClientError
 from msgspec.structs import replace
 from neardup.config import Content
 from neardup.errors import Fatal, Transient
-from neardup.moderation.export.destination import write_atomically, write_to_target
 from neardup.moderation.export.formats import write_csv, write_jsonl, write_parquet, write_xlsx
 from neardup.moderation.export.tables import PAIRS, ExportRow
+from neardup.moderation.export.target import write_atomically, write_to_target
 from neardup.option_values import FORMATS, Format
 from neardup.s3.objects import _read_part
 
@@ -79,8 +79,8 @@ def test_a_workbook_that_does_not_fit_is_one_error() -> None:
 KILLED_WRITER = """
 import os, signal, sys
 from pathlib import Path
-from neardup.moderation.export.destination import write_atomically
-from tests.moderation.export.test_destination import WRITE, many
+from neardup.moderation.export.target import write_atomically
+from tests.moderation.export.test_target import WRITE, many
 
 def killed_midway():
     for n, one in enumerate(many()):
