@@ -160,14 +160,14 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
     Raises as `open_checker` does, and Fatal for a ledger or an index with fingerprints of another version.
     """
     from neardup.pages.text_cache import Texts
-    from neardup.pipeline.index_sync import refuse_mismatch
+    from neardup.pipeline.index_sync import admit_version
     from neardup.pipeline.upkeep import Upkeep
     from neardup.query.submissions import Submissions
     from neardup.serve.author_tokens import AuthorTokens
     from neardup.serve.service import ServiceParts
 
     async with open_app(config) as app, aclosing(open_readers(config)) as pool:
-        await refuse_mismatch(app.index, app.ledger, app.version)
+        await admit_version(app.index, app.ledger, app.version)
         await pool.start()
         texts = Texts(pool.read_to_compare)
         checker = make_checker(app, texts)

@@ -32,7 +32,7 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import runs
 from neardup.pages.results import TextResult
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
+from neardup.pipeline.index_sync import admit_version, catch_up, rebuild
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import Writer
@@ -105,7 +105,7 @@ async def _warm_up(app: App) -> None:
 
 async def _writer(app: App) -> Writer:
     """A writer for an empty ledger and an empty index."""
-    await refuse_mismatch(app.index, app.ledger, app.version)
+    await admit_version(app.index, app.ledger, app.version)
     await catch_up(app.index, app.ledger, app.version)
     return Writer(
         app.ledger,

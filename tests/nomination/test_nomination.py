@@ -27,7 +27,7 @@ from neardup.nomination.in_memory import HeldTexts, Pair, nominate_pairs, sample
 from neardup.nomination.one_text import TextNominator, read_facts
 from neardup.nomination.passages import PassageNomination
 from neardup.nomination.stories import StoryProbe, nominate
-from neardup.pipeline.index_sync import catch_up, refuse_mismatch
+from neardup.pipeline.index_sync import admit_version, catch_up
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import BandedFingerprint, Fingerprint, Fingerprinted, Language, Story
@@ -103,7 +103,7 @@ async def _nominates_alike(folder: Path, corpus: Sequence[Held], detection: Dete
         made = [Fingerprinted(Story(n, text.language), text.fingerprint, None) for n, text in enumerate(corpus)]
         await ledger.do(lambda db: commit(db, *made))
         index, passages = SqliteIndex(ledger.path, detection.bandings(LANGUAGES)), PassageSync(opened, ledger)
-        await refuse_mismatch(index, ledger, VERSION)
+        await admit_version(index, ledger, VERSION)
         await catch_up(index, ledger, VERSION)
         await passages.catch_up()
         nomination = PassageNomination(passages, ledger, detection)
@@ -141,7 +141,7 @@ async def test_a_stale_replica_hides_no_story_that_is_not_named(
         closing(await open_passages(ledger)) as opened,
     ):
         index = await open_redis(server.url, DETECTION.bandings(LANGUAGES), CODES, layout)
-        await refuse_mismatch(index, ledger, VERSION)
+        await admit_version(index, ledger, VERSION)
 
         async def add(place: int) -> None:
             await ledger.do(lambda db: commit(db, Fingerprinted(Story(place, text.language), text.fingerprint, None)))

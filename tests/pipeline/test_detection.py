@@ -24,7 +24,7 @@ from neardup.core.verify.tiers import EXACT, find_kind
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, flags, outbox, runs
-from neardup.pipeline.index_sync import catch_up, refuse_mismatch
+from neardup.pipeline.index_sync import admit_version, catch_up
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
@@ -99,7 +99,7 @@ async def flagged(
     folder: Path, batches: list[list[Outcome]], detection: Detection, kind: type[SqliteIndex], ahead: int
 ) -> Pairs:
     ledger, index = Ledger(folder / "l.db"), kind(folder / "l.db", detection.bandings(LANGUAGES))
-    await refuse_mismatch(index, ledger, "v")
+    await admit_version(index, ledger, "v")
     await catch_up(index, ledger, "v")
     verifier = Verifier(ledger, detection, "v", NoTexts(), lambda new_flags, pairs: None)  # type: ignore[arg-type]
     run_id = await ledger.do(runs.begin, "backfill")

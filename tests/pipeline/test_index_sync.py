@@ -17,7 +17,7 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, outbox, runs, stories
 from neardup.ledger.stories import remove_all
 from neardup.pipeline import index_sync
-from neardup.pipeline.index_sync import catch_up, forget_fingerprints, read_ledger_id, rebuild, refuse_mismatch
+from neardup.pipeline.index_sync import admit_version, catch_up, forget_fingerprints, read_ledger_id, rebuild
 from neardup.pipeline.passage_sync import open_passages
 from neardup.records import Fingerprinted, Story
 from structlog.testing import capture_logs
@@ -176,7 +176,7 @@ def test_the_index_of_another_ledger_is_refused(tmp_path: Path, owner: tuple[str
         ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
         await index.clear(owner[0] or await read_ledger_id(ledger), owner[1])
         try:
-            await refuse_mismatch(index, ledger, "v")
+            await admit_version(index, ledger, "v")
         finally:
             await index.close()
             ledger.close()
@@ -247,7 +247,7 @@ def test_another_version_is_refused_with_the_remedy(tmp_path: Path) -> None:
         ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
         await ledger.do(runs.put, "fingerprint_version", "older")
         try:
-            await refuse_mismatch(index, ledger, "v")
+            await admit_version(index, ledger, "v")
         finally:
             await index.close()
             ledger.close()

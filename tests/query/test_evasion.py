@@ -33,7 +33,7 @@ def verdict(disguise: Disguise, language: Language, *, in_site: bool = False) ->
         return str(error)
     if not nominate_pairs(pair, DETECTION).pairs:
         return "not nominated"
-    return next((copy.kind for copy in verifier.copies_of([pair], NO_COMMON)), "no copy")
+    return next((copy.kind for copy in verifier.find_copies([pair], NO_COMMON)), "no copy")
 
 
 def test_a_disguised_copy_is_found_in_every_language() -> None:

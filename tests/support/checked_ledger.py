@@ -19,7 +19,7 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, files, stories
 from neardup.pages.results import ReadFailed, TextResult
 from neardup.pages.store import Pages
-from neardup.pipeline.index_sync import catch_up, refuse_mismatch
+from neardup.pipeline.index_sync import admit_version, catch_up
 from neardup.pipeline.passage_sync import open_passages
 from neardup.pipeline.upkeep import Upkeep
 from neardup.query.check import Checker, CheckResult, Submission
@@ -95,7 +95,7 @@ class CheckedLedger:
         await self.ledger.do(stories.commit, stories.Batch(Outcomes.of([outcome]), [], 1, {}, None))
 
     async def index_all(self) -> None:
-        await refuse_mismatch(self.index, self.ledger, VERSION)
+        await admit_version(self.index, self.ledger, VERSION)
         await catch_up(self.index, self.ledger, VERSION)
 
     async def put(

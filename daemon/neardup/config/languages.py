@@ -13,7 +13,7 @@ from neardup.records import Language
 MAX_LANGUAGES = 255  # arrays store the number of a language in a byte
 
 
-def _has_words(golden: str) -> str:
+def _parse_golden(golden: str) -> str:
     from neardup.core.text.normalize import tokenize  # noqa: PLC0415 - only a table with a golden text needs it
 
     if not tokenize(golden):
@@ -26,7 +26,7 @@ Code = Annotated[str, match_pattern(r"[a-z]{2,3}", "an ISO 639 code, two or thre
 Script = Annotated[str, match_pattern(r"[A-Z][A-Za-z ]*", "the name of a script, such as Devanagari")]
 Font = Annotated[
     str, match_pattern(r"[A-Za-z0-9][A-Za-z0-9 -]*", "the name of a font")
-]  # they are put into style sheets
+]  # without signs, because style sheets are made with it
 
 
 class LanguageTable(Section, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class LanguageTable(Section, frozen=True, kw_only=True):
     ] = None
     golden: Annotated[
         str | None,
-        FromText(_has_words),
+        FromText(_parse_golden),
         Meta(
             description="Text whose fingerprints give the version of the language. It should contain the difficult "
             "characters of the script. A changed text means that stories of the language must be fingerprinted again."
@@ -68,13 +68,13 @@ def merge_names(tables: object) -> object:
 def make_registry(tables: Mapping[str, LanguageTable]) -> Languages:
     """The registry of the shipped languages, with the additions and changes of these tables.  Raises ValueError."""
     entries = dict(SHIPPED)
-    for key, table in tables.items():
-        name = Language(key)
+    for name, table in tables.items():
+        language = Language(name)
         given = {key: value for key, value in asdict(table).items() if value is not None}
-        if (shipped := SHIPPED.get(name)) is not None:
-            entries[name] = replace(shipped, **given)
+        if (shipped := SHIPPED.get(language)) is not None:
+            entries[language] = replace(shipped, **given)
         else:
-            entries[name] = _add_language(name, given)
+            entries[language] = _add_language(language, given)
     if len(entries) > MAX_LANGUAGES:
         raise ValueError(f"{len(entries)} languages are more than {MAX_LANGUAGES}")
     return Languages(entries)

@@ -55,7 +55,7 @@ def ngettext(singular: str, plural: str, n: int) -> str:
 
 
 def translate_later(message: str) -> str:
-    """The message itself, which is translated where it is used: it names constants for the catalogue."""
+    """The message as it is: a call marks, for `catalogue`, a constant that is translated where it is used."""
     return message
 
 

@@ -18,7 +18,7 @@ from neardup.ledger.passages import count_missing
 from neardup.ledger.story_rows import unpack_etag
 from neardup.moderation.export.target import write_atomically
 from neardup.pipeline.fingerprint_file import TIMES, list_versions, make_schema
-from neardup.pipeline.index_sync import refuse_ledger_mismatch
+from neardup.pipeline.index_sync import admit_ledger_version
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.scratch import make_scratch_folder, translate_scratch_errors
 
@@ -46,7 +46,7 @@ async def export_fingerprints(config: Config, path: Path) -> int:
         import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - before the work
     read(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger, only_one(config.ledger.path, "export"):
-        await refuse_ledger_mismatch(ledger, version(config.registry))
+        await admit_ledger_version(ledger, version(config.registry))
         with closing(await open_passages(ledger)) as passages:
             sync = PassageSync(passages, ledger)
             await sync.start()

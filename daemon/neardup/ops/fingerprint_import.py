@@ -25,7 +25,7 @@ from neardup.ledger.imports import GivenVerdict, ImportedFlag
 from neardup.ledger.languages import count_by_language
 from neardup.pipeline import fingerprint_file
 from neardup.pipeline.fingerprint_file import CANDIDATES, FLAGS, FOLDER, Batch
-from neardup.pipeline.index_sync import catch_up, rebuild, refuse_mismatch
+from neardup.pipeline.index_sync import admit_version, catch_up, rebuild
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.progress import Phase, Progress, Watch, ignore_progress
@@ -221,7 +221,7 @@ class Import:
             raise Misuse(f"{self._path}: no Parquet file of fingerprints is there")
         registry = app.config.registry
         self._rows = await asyncio.to_thread(fingerprint_file.count_fitting_rows, self._files, registry)
-        await refuse_mismatch(app.index, app.ledger, app.version)
+        await admit_version(app.index, app.ledger, app.version)
         await self._passages.start()
         await self._passages.settle(self._stop)
 

@@ -25,9 +25,9 @@ from neardup.records import Change, Language
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import INDEX_LAG, INDEX_REPAIRS
 
-REPLAY_CHANGES = 1000
-REBUILD_STORIES = 50_000
-KEEP_CHANGES = 100_000
+REPLAY_CHANGES = 1000  # at a time
+REBUILD_STORIES = 50_000  # at a time
+KEPT_CHANGES = 100_000  # in the ledger; an index that lacks more is rebuilt
 
 
 async def prepare_index(
@@ -41,7 +41,7 @@ async def prepare_index(
     """
     if refingerprint_for is not None:
         await forget_fingerprints(index, passages, ledger, version, refingerprint_for)
-    await refuse_mismatch(index, ledger, version)
+    await admit_version(index, ledger, version)
     if fresh:
         await ledger.do(runs.owe_sweep, owed=True)
         # a cleared index has no position, by which the next command knows that it must be built
@@ -52,20 +52,20 @@ async def prepare_index(
             log.warning("a sweep is owed: not all stories were compared; run `neardup sweep`")
 
 
-async def refuse_mismatch(index: Index, ledger: Ledger, version: str) -> None:
-    """Raise Fatal, naming the remedy, unless ledger and index hold fingerprints of this version.
+async def admit_version(index: Index, ledger: Ledger, version: str) -> None:
+    """Record this version as that of the fingerprints in ledger and index.
 
-    A ledger without a version takes this one.
+    Raises Fatal, which names the remedy, if they cannot be compared with it.
     """
-    await refuse_ledger_mismatch(ledger, version)
+    await admit_ledger_version(ledger, version)
     position = await index.read_position()
     refuse_index_mismatch(position, await read_ledger_id(ledger), version, await ledger.do(count_by_language))
     if position.applied is not None and position.version != version:  # an index without a position will be rebuilt
         await index.admit(version)
 
 
-async def refuse_ledger_mismatch(ledger: Ledger, version: str) -> None:
-    """Raise Fatal unless the ledger's fingerprints can be compared with those of this version, which it then records.
+async def admit_ledger_version(ledger: Ledger, version: str) -> None:
+    """Record this version as that of the ledger's fingerprints.  Raises Fatal if they cannot be compared with it.
 
     Versions that differ only in languages of which the ledger has no stories can be compared.
     """
@@ -166,7 +166,7 @@ async def rebuild(
         await index.clear(await read_ledger_id(ledger), version, sizes)
         done = 0
         with make_scratch_folder(ledger.path, "rebuild") as scratch, translate_scratch_errors(scratch.parent):
-            async with aclosing(index.build(_read_pages(reader), scratch)) as built:
+            async with aclosing(index.build(_read_fingerprints(reader), scratch)) as built:
                 async for more in built:
                     done += more
                     progress(done)
@@ -175,12 +175,12 @@ async def rebuild(
     return done
 
 
-async def _read_pages(ledger: Ledger) -> AsyncIterator[FingerprintArrays]:
-    """All stories in order of their numbers, a page at a time; ends the read transaction of `ledger`."""
+async def _read_fingerprints(ledger: Ledger) -> AsyncIterator[FingerprintArrays]:
+    """Those of all stories in order of their numbers, some at a time; ends the read transaction of `ledger`."""
     after = 0
-    while len(page := await ledger.do(versions.list_fingerprints_after, after, REBUILD_STORIES)):
-        yield page
-        after = int(page.numbers[-1])
+    while len(fingerprints := await ledger.do(versions.list_fingerprints_after, after, REBUILD_STORIES)):
+        yield fingerprints
+        after = int(fingerprints.numbers[-1])
     await ledger.do(lambda db: db.execute("COMMIT"))  # until then the write-ahead log cannot be truncated
 
 

@@ -38,16 +38,16 @@ class Readers(Protocol):
 class Quarantine:
     """Reads pages with `readers`, except those in quarantine.
 
-    An async context manager.  `costly_stories` returns the stories that are on record as in flight from then on.  A
-    story in quarantine is read again if it was edited since, or if `retry` is set.
+    An async context manager.  While it is open, the stories that `list_costly` returns are kept on record as in
+    flight.  A story in quarantine is read again if it was edited since, or if `retry` is set.
     """
 
     def __init__(
-        self, ledger: Ledger, readers: Readers, costly_stories: Callable[[], Collection[int]], *, retry: bool
+        self, ledger: Ledger, readers: Readers, list_costly: Callable[[], Collection[int]], *, retry: bool
     ) -> None:
         self._ledger = ledger
         self._readers = readers
-        self._costly_stories = costly_stories
+        self._list_costly = list_costly
         self._retry = retry
         self._deaths: Mapping[int, int] = {}
         self._quarantined: Mapping[int, Story] = {}
@@ -70,7 +70,7 @@ class Quarantine:
 
     async def _keep_record(self) -> None:
         while True:
-            self._in_flight.replace(self._costly_stories())
+            self._in_flight.replace(self._list_costly())
             await asyncio.sleep(RECORD_SECONDS)
 
     async def read_all(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
@@ -92,15 +92,17 @@ class Quarantine:
     async def _read_suspect(self, story: Story, etag: str | None, deliver: Deliver) -> None:
         deaths, quarantined = self._deaths.get(story.id, 0), self._quarantined.get(story.id)
         if deaths >= MAX_DEATHS:
-            result: PageResult = _refuse(f"it was in flight at {deaths} deaths of the daemon, at the last one alone")
+            result: PageResult = _make_refusal(
+                f"it was in flight at {deaths} deaths of the daemon, at the last one alone"
+            )
         elif quarantined is not None and quarantined.updated_at == story.updated_at and not self._retry:
-            result = _refuse("it stays in quarantine until it is edited, or `neardup retry` names it")
+            result = _make_refusal("it stays in quarantine until it is edited, or `neardup retry` names it")
         else:
             result = await self._readers.read(story, etag, alone=True)
         await deliver(make_results([(story, result)]))
 
 
-def _refuse(why: str) -> ReadFailed:
+def _make_refusal(why: str) -> ReadFailed:
     return ReadFailed(Dead.QUARANTINED, why)
 
 

@@ -27,7 +27,7 @@ from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.gauges import connect_gauges, describe_bottleneck, keep_gauges
 from neardup.pipeline.index_check import IndexCheck
-from neardup.pipeline.index_sync import KEEP_CHANGES, prepare_index, rebuild
+from neardup.pipeline.index_sync import KEPT_CHANGES, prepare_index, rebuild
 from neardup.pipeline.index_wait import IndexWait
 from neardup.pipeline.passage_sync import PassageReading, PassageRepair, PassageSync
 from neardup.pipeline.progress import Phase, Progress, Watch
@@ -245,7 +245,7 @@ class Run:
                 gauges.cancel()
         if ended and not self._options.fresh:
             await verifier.match_serials()
-        await parts.ledger.do(outbox.prune_changes, KEEP_CHANGES)
+        await parts.ledger.do(outbox.prune_changes, KEPT_CHANGES)
         await parts.ledger.do(remove_unused, parts.ledger.path)
         return ended
 

@@ -32,7 +32,7 @@ TEXT_MEASURES = (
 )
 # Skipped for these reasons, a page was read and has no story.
 NO_STORY = {Skip.EMPTY, Skip.NOT_TEXT, Skip.NO_BODY, Skip.TOO_SHORT, Skip.OVER_BUDGET}
-READABLE = {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.FORGOTTEN}  # skipped whether their pages can be read or not
+HARMLESS = {Skip.UNCHANGED, Skip.SUPERSEDED, Skip.FORGOTTEN}  # skipped for these reasons, a page may be readable
 
 
 class ScriptHealth:
@@ -69,11 +69,12 @@ class ScriptHealth:
         sums, squares = self._sums[language].tolist()
         columns = zip(TEXT_MEASURES, sums, squares, strict=True) if n else ()
         found = {measure: Reading.of(n, total, square) for measure, total, square in columns}
-        return found | {Measure.EMPTY: Reading.of(n + without, without, without)}
+        empty = Reading.of(n + without, without, without)  # of values 0 and 1, which are their own squares
+        return found | {Measure.EMPTY: empty}
 
 
 class IndexFaults(Struct):
-    """What the comparisons of a run found and did.
+    """What a run found when it compared the index with the ledger, and what it did.
 
     Of `sampled` stories `incomplete` lacked `missing` entries.  `restored` stories were written again, or the index
     was rebuilt, `rebuilds` times; `looked_up_again` stories had been looked up while the index may have been damaged.
@@ -121,7 +122,7 @@ class Counts(Struct):
 
     def count_unread(self) -> dict[str, int]:
         """Reason -> the stories and rows that could not be read for it."""
-        return {reason: n for reason, n in self.skipped.items() if reason not in READABLE} | dict(self.dead_lettered)
+        return {reason: n for reason, n in self.skipped.items() if reason not in HARMLESS} | dict(self.dead_lettered)
 
     def add(self, outcomes: Outcomes) -> None:
         self.health.add(outcomes)
@@ -227,7 +228,7 @@ class SweepSummary(Summary):
 
 
 def log_left_out(language: Language, left_out: int) -> None:
-    """Count the matches of a language that max_matches left out."""
+    """Log how many matches of a language max_matches left out, and count them in the metrics."""
     if left_out:
         CAPPED.labels(language).inc(left_out)
         log.warning("max_matches reached", language=language, left_out=left_out)

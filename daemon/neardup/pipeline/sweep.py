@@ -30,7 +30,7 @@ from neardup.ledger.languages import count_by_language
 from neardup.nomination.matches import record_pairs
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.index_sync import refuse_ledger_mismatch
+from neardup.pipeline.index_sync import admit_ledger_version
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageReading, PassageSync, mend_passages, open_passages
 from neardup.pipeline.progress import Progress, Watch
@@ -39,7 +39,7 @@ from neardup.pipeline.summary import SweepSummary, log_left_out
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.records import Language
 
-KEY = "sweep"
+CHECKPOINT = "sweep"  # its name in the ledger
 STORIES_PER_READ = 2_000  # larger pages do not fit in the processor's cache
 PAIRS_PER_COMMIT = 5_000
 PENDING_PAIRS = 50_000  # by passages, before they are verified
@@ -47,9 +47,10 @@ STEP_SECONDS = 0.2  # of nominating, before the stop event is checked again
 
 
 class SweepCheckpoint(Struct):
-    """The languages that are done, and the place by id of the last story all of whose pairs by passages are on record.
+    """How far a sweep of the stories and thresholds of `basis` has come.
 
-    It holds for stories and thresholds as in `basis`.
+    The `languages` are done, and of the stories by id, those up to the place `through` have all their pairs by passages
+    on record.
     """
 
     basis: dict[str, Any]
@@ -60,7 +61,7 @@ class SweepCheckpoint(Struct):
     async def load(cls, ledger: Ledger, detection: Detection) -> Self:
         """The checkpoint on record; one at the start if there is none, or stories or thresholds have changed since."""
         basis = {"last_change": await ledger.do(outbox.read_last_seq), "detection": msgspec.to_builtins(detection)}
-        text = await ledger.do(runs.get, KEY)
+        text = await ledger.do(runs.get, CHECKPOINT)
         recorded = json.loads(text) if text else {}
         if recorded.get("basis") != basis:
             return cls(basis)
@@ -69,12 +70,12 @@ class SweepCheckpoint(Struct):
     async def save(self, ledger: Ledger) -> None:
         """Record it."""
         values = {"basis": self.basis, "languages": self.languages, "through": self.through}
-        await ledger.do(runs.put, KEY, json.dumps(values))
+        await ledger.do(runs.put, CHECKPOINT, json.dumps(values))
 
     @staticmethod
     async def clear(ledger: Ledger) -> None:
         """Record that no sweep is to be continued."""
-        await ledger.do(runs.put, KEY, "{}")
+        await ledger.do(runs.put, CHECKPOINT, "{}")
 
 
 async def load_fingerprints(
@@ -113,7 +114,7 @@ async def load_fingerprints(
 class Sweep:
     """One sweep, for `run_lifecycle.carry_out`.  Raises Fatal for errors that an operator must fix."""
 
-    watermark = None
+    watermark = None  # no listing is read
 
     def __init__(
         self,
@@ -140,7 +141,7 @@ class Sweep:
 
     async def prepare(self) -> None:
         """Raise Fatal unless the ledger holds fingerprints of this program's version."""
-        await refuse_ledger_mismatch(self._ledger, self._version)
+        await admit_ledger_version(self._ledger, self._version)
 
     async def collect_facts(self) -> dict[str, object]:
         """The number of stories to compare."""
@@ -195,8 +196,8 @@ class Sweep:
     async def _sweep_passages(self, passages: PassageSweep, checkpoint: SweepCheckpoint, verifier: Verifier) -> bool:
         """Record and verify the candidates by passages; False if `stop` was set before the end."""
         left_out, pending = Counter[Language](), 0
-        async with aclosing(passages.nominate()) as pages:
-            async for nominated in pages:
+        async with aclosing(passages.nominate()) as steps:
+            async for nominated in steps:
                 self.summary.candidates += nominated.candidates
                 self.summary.left_out += nominated.left_out.total()
                 left_out += nominated.left_out
@@ -217,7 +218,7 @@ class Sweep:
         """Record the candidates of a language; False if `stop` was set before the end."""
         shortlist = Shortlist(stories, self._detection.of(language).max_matches)
         await self._nominate(language, stories, shortlist)
-        shortlisted, cut = await asyncio.to_thread(len, shortlist), shortlist.cut
+        shortlisted, cut = await asyncio.to_thread(len, shortlist), shortlist.cut  # `len` sorts what was added last
         for page in shortlist.pages(PAIRS_PER_COMMIT):
             if self._stop.is_set():
                 break

@@ -36,7 +36,7 @@ from neardup.nomination.passages import PassageNomination
 from neardup.nomination.stories import StoryProbe, nominate
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
-from neardup.pipeline.index_sync import KEEP_CHANGES, catch_up
+from neardup.pipeline.index_sync import KEPT_CHANGES, catch_up
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.returned_texts import find_returned
 from neardup.pipeline.verifier import BATCH, BEFORE_ALL, Verifier, take_fitting
@@ -108,7 +108,7 @@ class Upkeep:
         await self._ledger.do(serials.refresh)
         await verifier.verify(take_fitting(await self._ledger.do(candidates.list_pending, BEFORE_ALL, BATCH)))
         await find_returned(self._ledger, self._passages, self._detection)
-        await self._ledger.do(outbox.prune_changes, KEEP_CHANGES)
+        await self._ledger.do(outbox.prune_changes, KEPT_CHANGES)
         await self._ledger.do(submitted_pages.remove_unused, self._ledger.path)
 
 

@@ -18,7 +18,7 @@ from neardup.core.page import PageFingerprinted, Unreadable, skip_marks
 from neardup.errors import Fatal, NeardupError
 from neardup.ledger import stories
 from neardup.pages.results import NotModified, PageResult, PagesRead, ReadFailed, ReadPages, make_crash, make_results
-from neardup.pipeline.summary import READABLE, Counts, RunSummary
+from neardup.pipeline.summary import HARMLESS, Counts, RunSummary
 from neardup.records import (
     SUBMITTED,
     BadRow,
@@ -346,7 +346,7 @@ def keep_examples(counts: Counts, batch: Iterable[Skipped | DeadLettered], locat
     """
     for outcome in batch:
         match outcome:
-            case Skipped(story, reason) if reason not in READABLE and reason not in counts.examples:
+            case Skipped(story, reason) if reason not in HARMLESS and reason not in counts.examples:
                 named = "" if story.title is None else f", “{story.title}”,"
                 counts.examples[reason.value] = f"story {story.shown}{named} at {location(story)}"
             case DeadLettered(BadRow(), reason, error) if reason not in counts.examples:

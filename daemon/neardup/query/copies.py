@@ -49,7 +49,7 @@ def find_copies(texts: Any, *, keys: Iterable[Hashable] | None = None, language:
     nominated = nominate_pairs(prepared, DETECTION)
     common = find_distinct(nominated.common.hashes)
     pairs = ((prepared[left], prepared[right]) for left, right in nominated.pairs)
-    copies = PairVerifier().copies_of(pairs, common)
+    copies = PairVerifier().find_copies(pairs, common)
     return Copies(tuple(sorted(copies, key=rank_severity)), not_compared)
 
 
@@ -123,4 +123,4 @@ class Index:
         prepared = prepare(None, text, self._language)
         numbers, common = self._held.nominate(prepared)
         pairs = ((self._texts[number - 1], prepared) for number in numbers)
-        return sorted(self._verifier.copies_of(pairs, common), key=rank_severity)
+        return sorted(self._verifier.find_copies(pairs, common), key=rank_severity)

@@ -160,9 +160,9 @@ class PairVerifier:
     """Verifies pairs; it caches what texts are compared by."""
 
     def __init__(self) -> None:
-        self._text: Callable[[str], Text] = lru_cache(CACHED_TEXTS)(Text)
+        self._make_text: Callable[[str], Text] = lru_cache(CACHED_TEXTS)(Text)
 
-    def copies_of(self, pairs: Iterable[tuple[KeyedText, KeyedText]], common: PassageHashes) -> list[Copy]:
+    def find_copies(self, pairs: Iterable[tuple[KeyedText, KeyedText]], common: PassageHashes) -> list[Copy]:
         """Those of pairs of texts that are copies, with what they have in common.
 
         `common` are the hashes of common passages, ascending.
@@ -176,13 +176,13 @@ class PairVerifier:
             assessed = assess_all(compared, lambda _: DETECTION, lambda _: common)
             for (a, b), found in zip(batch, assessed, strict=True):
                 if found is not None and found.kind is not None:
-                    copies.append(self._copy(a, b, found.kind, found))
+                    copies.append(self._describe_copy(a, b, found.kind, found))
         return copies
 
     def _get_text(self, keyed: KeyedText) -> Text:
-        return self._text(keyed.text.written)
+        return self._make_text(keyed.text.written)
 
-    def _copy(self, a: KeyedText, b: KeyedText, kind: Kind, found: Assessment) -> Copy:
+    def _describe_copy(self, a: KeyedText, b: KeyedText, kind: Kind, found: Assessment) -> Copy:
         signals = found.signals
         return Copy(
             a=a.key,

@@ -45,7 +45,7 @@ from neardup.serve.author_tokens import AUTHOR_PREFIX
 from neardup.serve.authors import OTHER_AUTHORS_TOKEN
 from neardup.serve.messages import Answer, StoryId, make_problem
 from neardup.serve.openapi import document
-from neardup.serve.operations import OPERATIONS, SUBJECTS, Operation
+from neardup.serve.operations import OPERATIONS, SUBJECT_PARSERS, Operation
 from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
 from neardup.serve.tokens import Right
 from neardup.telemetry.log import load_structlog, log
@@ -172,7 +172,7 @@ def _parse_subject(request: web.Request, operation: Operation) -> StoryId | int 
     if (name := operation.subject) is None:
         return None
     try:
-        return SUBJECTS[name](request.match_info[name])
+        return SUBJECT_PARSERS[name](request.match_info[name])
     except ValueError as error:
         raise Refused(INVALID, str(error), errors=(WrongMember(name, str(error)),)) from None
 

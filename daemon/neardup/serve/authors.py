@@ -1,4 +1,4 @@
-"""The watch of an author: a token, the copies of the own stories, and what is new for all authors."""
+"""The watch of an author: a token, the copies of their own stories, and what is new for all authors."""
 
 import sqlite3
 from collections.abc import Callable

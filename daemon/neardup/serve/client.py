@@ -195,16 +195,16 @@ class AsyncClient(Transport):
 
     async def complaint(self, number: int) -> Complaint:
         """A complaint with its evidence and its log."""
-        return await self._send("GET", f"/v1/complaints/{_number(number)}", None, Complaint)
+        return await self._send("GET", f"/v1/complaints/{_check_number(number)}", None, Complaint)
 
     async def answer_complaint(self, number: int, *, by: Literal["author", "complainant"], text: str) -> Complaint:
         """Record what the author or the complainant answers."""
-        path = f"/v1/complaints/{_number(number)}/answers"
+        path = f"/v1/complaints/{_check_number(number)}/answers"
         return await self._post(path, rights_messages.ComplaintAnswerRequest, {"by": by, "text": text}, Complaint)
 
     async def forget_complainant(self, number: int) -> ForgottenComplainant:
         """Forget the name, the contact and the words of a complainant."""
-        path = f"/v1/complaints/{_number(number)}/complainant"
+        path = f"/v1/complaints/{_check_number(number)}/complainant"
         return await self._send("DELETE", path, None, ForgottenComplainant)
 
     async def enter_permission(self, **grant: Unpack[Grant]) -> Permission:
@@ -218,14 +218,14 @@ class AsyncClient(Transport):
 
     async def permission(self, permission_id: int) -> Permission:
         """A permission on record."""
-        return await self._send("GET", f"/v1/permissions/{_number(permission_id)}", None, Permission)
+        return await self._send("GET", f"/v1/permissions/{_check_number(permission_id)}", None, Permission)
 
     async def revoke_permission(self, permission_id: int) -> Permission:
         """Revoke a permission."""
-        return await self._send("DELETE", f"/v1/permissions/{_number(permission_id)}", None, Permission)
+        return await self._send("DELETE", f"/v1/permissions/{_check_number(permission_id)}", None, Permission)
 
     async def author_token(self, author_id: int | str) -> AuthorToken:
-        """Make a token by which an author reads the copies of the own stories."""
+        """Make a token by which an author reads the copies of their own stories."""
         return await self._send("POST", f"{_make_author_path(author_id)}/token", None, AuthorToken)
 
     async def author_copies(
@@ -259,7 +259,7 @@ def _make_author_path(author_id: int | str) -> str:
     return f"/v1/authors/{quote_id(listed)}"
 
 
-def _number(number: int) -> int:
+def _check_number(number: int) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise InvalidArgument(f"number: {number!r} is not the number of a complaint or permission")
     return number
@@ -373,7 +373,7 @@ class Client:
         return self._run(self._open.revoke_permission(permission_id))
 
     def author_token(self, author_id: int | str) -> AuthorToken:
-        """Make a token by which an author reads the copies of the own stories."""
+        """Make a token by which an author reads the copies of their own stories."""
         return self._run(self._open.author_token(author_id))
 
     def author_copies(
@@ -418,11 +418,11 @@ class Client:
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         assert self._running is not None
-        running = asyncio.run_coroutine_threadsafe(call, self._running[1])
+        future = asyncio.run_coroutine_threadsafe(call, self._running[1])
         try:
-            return running.result()
+            return future.result()
         except BaseException:
-            running.cancel()
+            future.cancel()
             raise
 
 

@@ -17,7 +17,7 @@ from neardup.serve.service import BUSY
 from neardup.source.parse import LONGEST_NAME
 
 ALWAYS = (UNAUTHENTICATED, FORBIDDEN, OTHER_HOST, BUSY, FAILED, UNAVAILABLE)
-SUBJECTS = {
+SUBJECT_PARAMETERS = {
     "id": make_path_parameter(
         "id",
         "The story's id in the listing: an integer, or a name.",
@@ -57,7 +57,7 @@ def _describe(operation: Operation) -> Described:
         f"Takes a token with the right `{operation.right}`{of_author}, if the service has tokens.",
         [{}, BY_TOKEN],
         [
-            *([SUBJECTS[operation.subject]] if operation.subject else []),
+            *([SUBJECT_PARAMETERS[operation.subject]] if operation.subject else []),
             *(list_query_parameters(operation.query) if operation.query else []),
             REQUEST_ID,
         ],

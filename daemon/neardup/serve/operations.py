@@ -31,17 +31,17 @@ def parse_author(text: str) -> str:
     return found
 
 
-def number_of(text: str) -> int:
+def parse_number(text: str) -> int:
     """The number of a complaint or permission.  Raises ValueError."""
     if not (text.isascii() and text.isdecimal() and int(text) <= MAX_NUMBER):
         raise ValueError("the number of a complaint or permission is an integer")
     return int(text)
 
 
-# What a path may name, by its placeholder: how it is read, and how it is described.
-SUBJECTS: dict[str, Callable[[str], StoryId | int | str]] = {
+# What a path may name, by its placeholder: how it is read.
+SUBJECT_PARSERS: dict[str, Callable[[str], StoryId | int | str]] = {
     "id": parse_story_id,
-    "number": number_of,
+    "number": parse_number,
     "author": parse_author,
 }
 
@@ -50,10 +50,10 @@ class Operation(Struct, frozen=True):
     """One operation: `work` does it, given the parts, what its path names, its query and its body, and the deadline.
 
     The name of `work` is the operation's id in the OpenAPI document, by which generated clients call it: it stays.
-    `lane` is "by size" where the size of the body decides it.  `problems` are those that concern the story;
-    every operation may end in the others.  One that `writes` a story waits for those on it that came before.  One that
-    `admits_author` takes the token of the author whom its path names in place of one with the right, and one that
-    `names_caller` is given the name of the token after the body.
+    `lane` says with which requests it waits for its turn: "by size" where the size of the body decides that.
+    `problems` are those that concern it; every one may end in the others.  One that `writes` a story waits for those on
+    it that came before.  One that `admits_author` takes the token of the author whom its path names in place of one
+    with the right, and one that `names_caller` is given the name of the token after the body.
     """
 
     method: str
@@ -72,8 +72,8 @@ class Operation(Struct, frozen=True):
 
     @property
     def subject(self) -> str | None:
-        """The one of SUBJECTS that the path names."""
-        return next((name for name in SUBJECTS if f"{{{name}}}" in self.path), None)
+        """The one of SUBJECT_PARSERS that the path names."""
+        return next((name for name in SUBJECT_PARSERS if f"{{{name}}}" in self.path), None)
 
     def begin(
         self,
@@ -317,7 +317,7 @@ OPERATIONS = (
     Operation(
         "POST",
         "/v1/authors/{author}/token",
-        "Make a token by which an author reads the copies of the own stories, until it expires",
+        "Make a token by which an author reads the copies of their own stories, until it expires",
         Right.AUTHORS,
         None,
         rights_messages.AuthorToken,

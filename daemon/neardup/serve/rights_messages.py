@@ -111,7 +111,7 @@ class DigestQuery(BaseModel):
 
 
 class AuthorToken(Answer):
-    """A token by which an author reads where copies of the own stories stand."""
+    """A token by which an author reads where copies of their own stories stand."""
 
     author_id: str
     token: str

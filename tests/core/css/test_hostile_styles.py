@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from neardup.core.css.values import LOGICAL, LONGHANDS, SHORTHANDS
+from neardup.core.css.values import ALIASES, LONGHANDS, SHORTHANDS
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_markup, extract_visible_text
 
@@ -81,7 +81,7 @@ RULES = (
 
 def pages(value: str) -> Iterator[str]:
     """Pages with this value in every property, attribute, selector and rule that the program knows."""
-    for name in (*LONGHANDS, *SHORTHANDS, *LOGICAL, "all"):
+    for name in (*LONGHANDS, *SHORTHANDS, *ALIASES, "all"):
         style = f"{name}:{value}"
         yield "".join(
             f"<div style='display:{box};{style}'><p style='{style}'>one</p> <p style='{style}'>two</p></div>"

@@ -57,14 +57,15 @@ UNCOMPUTED = (
 # They only make a text visible that has no colour of its own.
 PAINTING = ("text-shadow", "-webkit-text-stroke", "background-clip")
 ARRANGING = ("order", "flex-direction", "grid-auto-flow", *GRID_TRACKS, *GRID_LINES)
+# Their values are case-sensitive.
 CASED = frozenset(("content", *GRID_SHORTHANDS, *GRID_TRACKS, *GRID_LINES))
 # The functions whose value is known; that of others, such as color-mix(), env() and if(), is not.
-COMPUTED = re.compile(
+KNOWN_FUNCTIONS = re.compile(
     r"(?:-webkit-)?(calc|min|max|clamp|url|attr|counter|counters|rgba?|hsla?|hwb|lab|lch|oklab|oklch|color|rect|inset|"
     r"circle|ellipse|polygon|path|opacity|[\w-]*gradient|scale\w*|translate\w*|rotate\w*|matrix\w*|skew\w*|"
     r"var|fit-content|minmax|repeat|image-set)$"
 )
-SHADE = re.compile(r"[a-z]+\([^)]*\)|#?[\w-]+")
+COLOUR_WORD = re.compile(r"[a-z]+\([^)]*\)|#?[\w-]+")
 FUNCTION = re.compile(r"([a-z-]+)\(")
 SYSTEM_COLOURS = frozenset(("canvas", "field", "buttonface", "highlighttext", "accentcolortext", "mark", "window"))
 LIGHTNESS = {"lab": 100, "lch": 100, "oklab": 1, "oklch": 1}  # of white, by colour space
@@ -100,7 +101,9 @@ DISPLAYS = frozenset(
     ]
 )
 SIDES = ("top", "right", "bottom", "left")
-LOGICAL = {
+# Properties that are read as another one: logical ones as in a text from left to right, those by an older or a newer
+# name, and some longhands as their shorthand.
+ALIASES = {
     "inset-inline-start": "left", "inset-inline-end": "right", "inset-block-start": "top", "inset-block-end": "bottom",
     "margin-inline-start": "margin-left", "margin-block-start": "margin-top", "inline-size": "width",
     "block-size": "height", "max-inline-size": "max-width", "max-block-size": "max-height",
@@ -145,22 +148,20 @@ def _read_number(node: ast.expr) -> float:
     raise ValueError("not arithmetic")
 
 
-def expand_grid(name: str, value: str) -> list[tuple[str, str]]:
-    """A shorthand of SHORTHANDS -> its longhands."""
+def _expand_grid(name: str, value: str) -> list[tuple[str, str]]:
+    """One of GRID_SHORTHANDS -> its longhands."""
     if name in ("grid-template", "grid"):
         return _expand_template(value)
     first, second, third, fourth = ([part.strip() for part in value.split("/")] + [""] * 3)[:4]
     if name != "grid-area":
-        return [(f"{name}-start", first), (f"{name}-end", second or _complete_track(first))]
-    column = second or _complete_track(first)
+        return [(f"{name}-start", first), (f"{name}-end", second or _complete_line(first))]
+    column = second or _complete_line(first)
     return list(
-        zip(
-            GRID_LINES, (first, third or _complete_track(first), column, fourth or _complete_track(column)), strict=True
-        )
+        zip(GRID_LINES, (first, third or _complete_line(first), column, fourth or _complete_line(column)), strict=True)
     )
 
 
-def _complete_track(start: str) -> str:
+def _complete_line(start: str) -> str:
     """The end that a declaration means which names a start only: a name counts for both."""
     return start if NAME.fullmatch(start) else "auto"
 
@@ -207,12 +208,13 @@ def parse_colour(value: str) -> Colour | None:
     return float(red or 0), float(green or 0), float(blue or 0), float(parsed.alpha)
 
 
-def is_light(shade: Colour) -> bool:
+def is_light(colour: Colour) -> bool:
     """Whether a dark text can be read on it."""
-    return shade[3] < 0.5 or 0.3 * shade[0] + 0.6 * shade[1] + 0.1 * shade[2] > 0.6
+    return colour[3] < 0.5 or 0.3 * colour[0] + 0.6 * colour[1] + 0.1 * colour[2] > 0.6
 
 
 def is_length(value: str) -> bool:
+    """Whether it is a length, or has a function, which may come to one."""
     return parse_length(value) is not None or "(" in value
 
 
@@ -238,7 +240,7 @@ def is_computed(value: str) -> bool:
     """Whether the value of each function in it is known."""
     if value.startswith(ARITHMETIC) and parse_length(value) is None:
         return False
-    return all(map(COMPUTED.match, FUNCTION.findall(value))) and "(from " not in value
+    return all(map(KNOWN_FUNCTIONS.match, FUNCTION.findall(value))) and "(from " not in value
 
 
 def is_any_value(value: str) -> bool:
@@ -280,12 +282,12 @@ SHORTHANDS = frozenset(("font", "background", "inset", "margin", *AXES, *GRID_SH
 def is_known(name: str) -> bool:
     """Whether a property, or a shorthand, has longhands that matter here."""
     spellings = name, name.removeprefix("-webkit-")
-    return any(spelling in known for known in (LONGHANDS, SHORTHANDS, LOGICAL) for spelling in spellings)
+    return any(spelling in known for known in (LONGHANDS, SHORTHANDS, ALIASES) for spelling in spellings)
 
 
 def expand(name: str, value: str) -> tuple[tuple[str, str], ...]:
     """A declaration -> its longhands that matter here; empty if it has none, or if a browser would ignore it."""
-    name = LOGICAL.get(name, name)
+    name = ALIASES.get(name, name)
     if name not in LONGHANDS and name.startswith("-webkit-"):
         name = name.removeprefix("-webkit-")
     if name not in CASED:
@@ -310,7 +312,7 @@ def _expand(name: str, value: str) -> list[tuple[str, str]]:
     if name == "background":
         return _expand_background(value)
     if name in GRID_SHORTHANDS:
-        return expand_grid(name, value)
+        return _expand_grid(name, value)
     if name in ("inset", "margin") and words:
         prefix = "margin-" if name == "margin" else ""
         each = (words * 4)[:4] if len(words) != 3 else [*words, words[1]]
@@ -329,9 +331,11 @@ def _is_size_of_font(word: str) -> bool:
 def _expand_background(value: str) -> list[tuple[str, str]]:
     image = "url(" in value or "gradient(" in value
     outside = re.sub(r"(url|[a-z-]*gradient)\(.*\)", " ", value)
-    stops = [shade for shade in SHADE.findall(value.partition("gradient(")[2]) if is_colour(shade)]
+    stops = [colour for colour in COLOUR_WORD.findall(value.partition("gradient(")[2]) if is_colour(colour)]
     if len(stops) > 1 and len({parse_colour(stop) for stop in stops}) == 1:  # a picture of one colour
         image, outside = False, stops[0]
-    found = next((shade for shade in SHADE.findall(outside) if shade in GLOBAL or is_colour(shade)), "transparent")
+    found = next(
+        (colour for colour in COLOUR_WORD.findall(outside) if colour in GLOBAL or is_colour(colour)), "transparent"
+    )
     clip = "text" if "text" in outside.split() else "border-box"
     return [("background-color", found), ("background-image", "image" if image else "none"), ("background-clip", clip)]
