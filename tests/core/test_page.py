@@ -22,7 +22,6 @@ from neardup.core.page import (
     PageStory,
     Unreadable,
     extract_story,
-    fingerprint_page,
     make_comparable,
     prepare,
     read_file,
@@ -35,6 +34,7 @@ from neardup.core.text.scripts import count_characters
 from neardup.core.verify.text import Text
 from neardup.records import Language, Limit, Mark, MarkReason, Marks, Skip
 
+from tests.support.builders import fingerprint_page
 from tests.support.disguises import DISGUISES, Disguise
 from tests.support.languages import SAMPLED, TEXTS
 from tests.support.sample_texts import STORIES

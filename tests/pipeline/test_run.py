@@ -34,7 +34,7 @@ class Rows:
     def __init__(self, rows: Iterable[ListedRow]) -> None:
         self._rows = rows
 
-    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
+    async def list_blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         for row in self._rows:
             yield row if isinstance(row, BadRow) else StoryColumns.of([row])
 

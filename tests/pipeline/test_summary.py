@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from neardup.core.columns import Outcomes
 from neardup.core.languages import SHIPPED
-from neardup.core.page import Page, fingerprint_page
+from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
 from neardup.ledger import runs, script_health
 from neardup.ledger.script_health import MIN_STORIES, RUNS, Measure
@@ -38,7 +38,7 @@ from neardup.records import (
     TextMeasures,
 )
 
-from tests.support.builders import fingerprint_of, ledger_in_memory
+from tests.support.builders import fingerprint_of, fingerprint_page, ledger_in_memory
 from tests.support.languages import ENGLISH, HINDI, MARATHI, SAMPLED, TAMIL
 from tests.support.sample_texts import STORIES
 from tests.support.sampling import count_examples

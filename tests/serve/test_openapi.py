@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from neardup.http.openapi import WITH_BODY
 from neardup.http.problems import METHOD_NOT_ALLOWED, NOT_FOUND
 from neardup.serve.messages import CheckRequest, ComparedStory, DraftRequest, PutRequest
-from neardup.serve.openapi import ALWAYS, document
+from neardup.serve.openapi import ALWAYS, describe_api
 from neardup.serve.operations import OPERATIONS
 from openapi_python_client import generate
 from openapi_python_client.config import Config as GeneratorConfig
@@ -34,7 +34,7 @@ OF_OPERATIONS = {*ALWAYS, *WITH_BODY, *(kind for operation in OPERATIONS for kin
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:
-    return document()
+    return describe_api()
 
 
 def test_the_document_is_valid_openapi(described: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ def test_schema_and_model_accept_the_same_members(described: dict[str, Any], mod
 
 
 @pytest.mark.parametrize("mode", GenerationMode)
-@pytest.mark.parametrize("operation", list_operations(document()), ids=label_of)
+@pytest.mark.parametrize("operation", list_operations(describe_api()), ids=label_of)
 def test_every_answer_is_described_and_none_is_a_5xx(served: str, operation: Any, mode: GenerationMode) -> None:
     assert_described(operation, mode, served, {"id": ["4104000", "4104002"], "number": ["1"], "author": ["7"]})
 

@@ -15,7 +15,7 @@ import numpy as np
 from neardup.config import Content, Thresholds
 from neardup.core.columns import Outcomes
 from neardup.core.languages import LANGUAGES, SHIPPED
-from neardup.core.page import Page, fingerprint_page
+from neardup.core.page import Page, PageFingerprinted, Unreadable, extract_story, fingerprint_story
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.scores import assess
 from neardup.core.verify.tiers import SIMILAR
@@ -82,6 +82,12 @@ def fetch_page(pages: Pages, path: str, etag: str | None = None) -> Page | None:
         while (get := transfers.pop_finished()) is None:
             transfers.advance(wait=True)
         return pages.read_page(get)
+
+
+def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | Unreadable:
+    """What a reader process makes of a page."""
+    story = extract_story(page, extraction)
+    return story if isinstance(story, Unreadable) else fingerprint_story(page, story)
 
 
 def worker_of(

@@ -79,12 +79,6 @@ class Unreadable(Struct, frozen=True):
     rendered: Rendering | None = None
 
 
-def fingerprint_page(page: Page, extraction: Extraction) -> PageFingerprinted | Unreadable:
-    """A page -> the fingerprint of its story."""
-    story = extract_story(page, extraction)
-    return story if isinstance(story, Unreadable) else fingerprint_story(page, story)
-
-
 class PageStory(NamedTuple):
     """The text of a page's story, and how it was found.
 

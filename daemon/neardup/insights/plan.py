@@ -107,7 +107,7 @@ class _SampleListing:
         self._stories = [replace(story, position=n) for n, story in enumerate(stories, 1)]
         self.size = len(stories)
 
-    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[StoryColumns]:
+    async def list_blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[StoryColumns]:
         """All of them; `since` and `resume` are ignored."""
         if self._stories:
             yield StoryColumns.of(self._stories)

@@ -5,7 +5,6 @@ them; the most severe kind is listed first, and of a kind the strongest pair.
 """
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -164,14 +163,6 @@ def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
     """The number of flags in a selection."""
     where, values = make_condition(db, selection)
     return int(db.execute(f"SELECT count(*) FROM flags WHERE {where}", values).fetchone()[0])
-
-
-def tally(db: sqlite3.Connection, selection: Selection = OPEN) -> Counter[tuple[Language, Kind]]:
-    """The number of flags in a selection, by language and kind."""
-    where, values = make_condition(db, selection)
-    name_of = languages.map_names(db)
-    query = f"SELECT language, kind, count(*) FROM flags WHERE {where} GROUP BY 1, 2"
-    return Counter({(name_of[language], kind): n for language, kind, n in db.execute(query, values)})
 
 
 def count_open_flags(db: sqlite3.Connection, *, same_author: bool = False) -> dict[str, dict[str, int]]:

@@ -331,7 +331,7 @@ class Run:
         resumes = checkpoint is not None and checkpoint.position > 0
         self.progress.resume_at(checkpoint.position if checkpoint else 0)
         self._lists_everything = self._since is None and not resumes and not self._options.dead_letters
-        async for block in source.blocks(since=self._since, resume=checkpoint):
+        async for block in source.list_blocks(since=self._since, resume=checkpoint):
             if not isinstance(block, BadRow):
                 # A watermark in the future would hide stories that are listed later.
                 times = [at for at in block.updated_at if at is not None and at <= self.summary.started_at]
@@ -390,10 +390,10 @@ class WorksListing:
     def size(self) -> int:
         return self._source.size
 
-    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
+    async def list_blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         """All works; `since` and `resume` are ignored.  Raises Fatal if there are none."""
         listed, bad_rows = set[int](), 0
-        async for block in self._source.blocks(since=None, resume=None):
+        async for block in self._source.list_blocks(since=None, resume=None):
             if isinstance(block, BadRow):
                 bad_rows += 1
             else:

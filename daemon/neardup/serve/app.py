@@ -44,7 +44,7 @@ from neardup.http.tokens import is_loopback
 from neardup.serve.author_tokens import AUTHOR_PREFIX
 from neardup.serve.authors import OTHER_AUTHORS_TOKEN
 from neardup.serve.messages import Answer, StoryId, make_problem
-from neardup.serve.openapi import document
+from neardup.serve.openapi import describe_api
 from neardup.serve.operations import OPERATIONS, SUBJECT_PARSERS, Operation
 from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
 from neardup.serve.tokens import Right
@@ -261,7 +261,7 @@ def make_application(service: Service) -> web.Application:
     """The web application with every route."""
     app = web.Application(middlewares=[observe, refuse_other_hosts], client_max_size=service.section.max_body_bytes)
     app[SERVICE] = service
-    described = document()
+    described = describe_api()
 
     async def openapi(_: web.Request) -> web.Response:
         return web.json_response(described)

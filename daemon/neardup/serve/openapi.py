@@ -40,7 +40,7 @@ REQUEST_ID = {
 }
 
 
-def document() -> dict[str, Any]:
+def describe_api() -> dict[str, Any]:
     """The OpenAPI document."""
     about = "Is this story a copy, of what, and where?  Asked before publication."
     return make_document(about, map(_describe, OPERATIONS), Problem)

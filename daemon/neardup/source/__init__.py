@@ -24,7 +24,7 @@ class Source(Protocol):
     @property
     def size(self) -> int: ...
 
-    def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
+    def list_blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         """All stories in columns, or those updated at or after `since` (milliseconds since 1970); and the bad rows.
 
         Continues from `resume` if that is a checkpoint of this listing.
@@ -36,7 +36,7 @@ async def list_rows(
     source: Source, *, since: int | None = None, resume: Checkpoint | None = None
 ) -> AsyncIterator[ListedRow]:
     """The rows of a listing as objects."""
-    async with aclosing(source.blocks(since=since, resume=resume)) as blocks:  # type: ignore[type-var]
+    async with aclosing(source.list_blocks(since=since, resume=resume)) as blocks:  # type: ignore[type-var]
         async for block in blocks:
             for row in [block] if isinstance(block, BadRow) else block.stories():
                 yield row

@@ -87,7 +87,7 @@ class Athena:
         self.name = ""
         self.size = 0
 
-    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
+    async def list_blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         """The stories of backfill_sql, or of daily_sql with `since` for its `?`.
 
         Continues from `resume` if that is a checkpoint of this query and Athena still has the result.  Raises Fatal

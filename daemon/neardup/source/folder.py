@@ -76,7 +76,7 @@ class Folder:
         self.size = len(self._found)
         return {found.id for found in self._found if isinstance(found, _File)}
 
-    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
+    async def list_blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         """All pages, whatever `since` and `resume` are.  Raises as `find`, which it calls unless it was called."""
         if not self._found:
             await self.find()

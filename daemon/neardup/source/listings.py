@@ -58,7 +58,7 @@ class Manifest:
         self.size = self._parquet.metadata.num_rows if self._parquet else 0 if self._kind == JSON else self._read.size
         self.name = self._read.name
 
-    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
+    async def list_blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         """The stories updated at or after `since`, and those without an update time.
 
         Continues from `resume` if that is a checkpoint of this file, unchanged.  Raises Misuse for a header that lacks
@@ -95,7 +95,7 @@ class DeadLetters:
         self.name = "dead letters"
         self.size = size
 
-    async def blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
+    async def list_blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         """All of them; `since` and `resume` are ignored."""
         after, position = "", 0
         while page := await self._page(after):

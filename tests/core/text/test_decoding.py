@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
-from neardup.core.page import Page, PageFingerprinted, PageStory, extract_story, fingerprint_page
+from neardup.core.page import Page, PageFingerprinted, PageStory, extract_story
 from neardup.core.text.decoding import MOST_CHARACTERS, read_unparsed
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import MOST_TAGS, extract_page, extract_visible_text
 from neardup.core.text.normalize import tokenize
 from neardup.records import Language, Limit, Mark, MarkReason
 
+from tests.support.builders import fingerprint_page
 from tests.support.languages import TEXTS
 
 WHOLE = Extraction()

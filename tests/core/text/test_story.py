@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from neardup.core.css.native_rendering import render_natively
 from neardup.core.css.page_styles import find_style_sheets
 from neardup.core.native import page as native_page
-from neardup.core.page import Page, Unreadable, extract_story, fingerprint_page
+from neardup.core.page import Page, Unreadable, extract_story
 from neardup.core.text.decoding import is_plain
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.parsing import parse, parse_briefly
 from selectolax.lexbor import LexborHTMLParser
 
+from tests.support.builders import fingerprint_page
 from tests.support.random_pages import random_page
 from tests.support.site_template import in_template
 from tests.support.styled_pages import styled_page

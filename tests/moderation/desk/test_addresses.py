@@ -16,11 +16,11 @@ from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk.addresses import (
     AUTHOR,
     STORY,
-    author_url,
-    in_address,
+    make_author_url,
+    make_story_url,
+    quote_shown_id,
     read_author_id,
     read_story_id,
-    story_url,
 )
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Fingerprinted, Signals, Story
@@ -89,7 +89,7 @@ def test_an_address_leads_to_its_author(listed: str) -> None:
     author_id = make_printable(listed)
     if author_id is None:
         return
-    address = author_url(author_id)
+    address = make_author_url(author_id)
     assert read_author_id(request_at(address, f"/author/{AUTHOR}")) == author_id, address
     assert read_author_id(request_at(f"{address}/hide", f"/author/{AUTHOR}/hide")) == author_id, address
 
@@ -101,14 +101,14 @@ def test_an_address_leads_to_its_story(name: str) -> None:
     except ValueError:
         return
     shown = parse_name(name)
-    address = story_url(story_id if shown is None else shown)
+    address = make_story_url(story_id if shown is None else shown)
     assert len(address) < 4_000
     assert read_story_id(request_at(address, f"/story/{STORY}")) == story_id
 
 
 async def test_every_page_and_form_has_the_names(tmp_path: Path) -> None:
     write_named(tmp_path / "neardup.db")
-    in_addresses = {in_address(name) for name in NAMES}
+    in_addresses = {quote_shown_id(name) for name in NAMES}
     async with named_client(tmp_path) as client:
         seen = await crawl(client, f"/search?q={quote(NAMES[1])}")
         reached = {part for path in seen for part in path.partition("?")[0].split("/")[2:]}

@@ -16,7 +16,7 @@ from neardup.ledger import connect, meaning_flags
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk import api_document, api_messages
 from neardup.moderation.desk.api import OPERATIONS
-from neardup.moderation.desk.api_document import document
+from neardup.moderation.desk.api_document import describe_api
 from neardup.moderation.desk.moderators import Moderator, new_token
 from neardup.moderation.desk.queues import parse_case_queue, parse_meaning_queue
 from neardup.moderation.export.tables import MEANING_COLUMNS
@@ -54,7 +54,7 @@ def served(backfilled_samples: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.mark.parametrize("mode", GenerationMode)
-@pytest.mark.parametrize("operation", list_operations(document()), ids=label_of)
+@pytest.mark.parametrize("operation", list_operations(describe_api()), ids=label_of)
 def test_every_answer_is_described_and_none_is_a_5xx(
     served: tuple[str, str], operation: Any, mode: GenerationMode
 ) -> None:
@@ -65,7 +65,7 @@ def test_every_answer_is_described_and_none_is_a_5xx(
 
 
 def test_the_document_is_valid_openapi() -> None:
-    OpenAPIV31SpecValidator(document()).validate()
+    OpenAPIV31SpecValidator(describe_api()).validate()
 
 
 async def test_the_document_is_served_and_has_every_route(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def test_the_document_is_served_and_has_every_route(tmp_path: Path) -> Non
             served = await answer.json()
         assert client.app is not None
         resources = [(route.method, route.resource.canonical) for route in client.app.router.routes() if route.resource]
-    assert served == json.loads(json.dumps(document()))
+    assert served == json.loads(json.dumps(describe_api()))
     routes = {(method, path) for method, path in resources if path.startswith("/api/") and method != "HEAD"}
     described = {(method.upper(), path) for path, methods in served["paths"].items() for method in methods}
     assert described == routes - {("GET", api_document.DOCUMENT)}

@@ -68,7 +68,7 @@ class RedisIndex(ABC):
             bandings,
             {language: self._column_prefixes(name) for language, name in self._names.items()},
             self._bits_of(None),
-            blocks=self.packs_simhashes,
+            packs_simhashes=self.packs_simhashes,
             append_script=self.append_script,
         )
         # The languages whose buckets share a slot, and so a transaction.

@@ -73,8 +73,9 @@ class PackedKeys:
 class PackedBuckets:
     """The packed buckets of all languages.
 
-    `prefixes` are, for each column of a language's buckets, the part of their keys before the value.  With `blocks`,
-    SimHashes have packed buckets too.  `append_script` appends to buckets.  `bits` are the widths of the values.
+    `prefixes` are, for each column of a language's buckets, the part of their keys before the value.  SimHashes have
+    packed buckets, too, if it `packs_simhashes`.  `append_script` appends to buckets.  `bits` are the widths of the
+    values.
     """
 
     def __init__(
@@ -83,11 +84,11 @@ class PackedBuckets:
         prefixes: Mapping[Language, Sequence[bytes]],
         bits: Bits,
         *,
-        blocks: bool,
+        packs_simhashes: bool,
         append_script: str,
     ) -> None:
         self.bits = bits
-        self.blocks = blocks
+        self._packs_simhashes = packs_simhashes
         self._bandings = bandings
         self._keys = {language: PackedKeys(columns) for language, columns in prefixes.items()}
         self._append_script = append_script
@@ -95,7 +96,9 @@ class PackedBuckets:
     def make_request(self, language: Language, stories: Sequence[BandedFingerprint]) -> LookupRequest:
         """The buckets that these stories of one language fall into."""
         bits = self.bits[language]
-        return packed_buckets.make_request(language, stories, self._bandings[language], bits, blocks=self.blocks)
+        return packed_buckets.make_request(
+            language, stories, self._bandings[language], bits, blocks=self._packs_simhashes
+        )
 
     def make_requests(self, probes: Sequence[BandedFingerprint]) -> tuple[list[LookupRequest], list[list[Command]]]:
         """For each language among the probes its request, and the commands that read the requested buckets."""
@@ -125,7 +128,7 @@ class PackedBuckets:
         """The commands that apply these changes to the buckets of a language."""
         banding, bits = self._bandings[language], self.bits[language]
         return self.make_appends(
-            packed_buckets.make_additions(language, changes, banding, bits, blocks=self.blocks), language
+            packed_buckets.make_additions(language, changes, banding, bits, blocks=self._packs_simhashes), language
         )
 
     def make_appends(self, additions: Additions, language: Language) -> Iterator[Command]:
@@ -136,7 +139,7 @@ class PackedBuckets:
 
     async def fill(self, spool: Spool, guard: FillGuard) -> AsyncIterator[int]:
         """Write each spooled bucket whole; yields by how many stories the build has advanced."""
-        for column in list_columns(spool, self._bandings, blocks=self.blocks):
+        for column in list_columns(spool, self._bandings, blocks=self._packs_simhashes):
             buckets = column.buckets(spool)
             while chunk := await asyncio.to_thread(list, islice(buckets, KEYS_PER_COMMAND)):
                 keys = self._keys[column.language].make_keys(np.array([bucket for bucket, _ in chunk]))

@@ -16,29 +16,29 @@ LONGEST = 2_000  # bytes of an id; an address has at most two
 STORY, PAIR, AUTHOR = "{story:[^/]+}", "{a:[^/]+}/{b:[^/]+}", "{author:[^/]+}"  # in the paths of routes
 
 
-def in_address(shown: ShownId) -> str:
+def quote_shown_id(shown: ShownId) -> str:
     """The id of a story as a segment of a path, or as a value of a query."""
     quoted = quote_id(str(shown))
     return str(parse_id(str(shown))) if len(quoted) > LONGEST else quoted
 
 
-def story_url(shown: ShownId) -> str:
+def make_story_url(shown: ShownId) -> str:
     """The address of a story's page."""
-    return f"/story/{in_address(shown)}"
+    return f"/story/{quote_shown_id(shown)}"
 
 
-def case_url(shown: ShownId) -> str:
+def make_case_url(shown: ShownId) -> str:
     """The address of the case with this id, which is that of one of its stories."""
-    return f"/case/{in_address(shown)}"
+    return f"/case/{quote_shown_id(shown)}"
 
 
-def pair_url(first: ShownId, second: ShownId, page: str = "pair") -> str:
+def make_pair_url(first: ShownId, second: ShownId, page: str = "pair") -> str:
     """The address of the page of two stories, given in any order: `pair`, `meaning` or `serials`."""
     a, b = sorted((first, second), key=lambda shown: parse_id(str(shown)))
-    return f"/{page}/{in_address(a)}/{in_address(b)}"
+    return f"/{page}/{quote_shown_id(a)}/{quote_shown_id(b)}"
 
 
-def author_url(author_id: str) -> str:
+def make_author_url(author_id: str) -> str:
     """The address of an author's page."""
     return f"/author/{quote_id(author_id)}"
 

@@ -109,7 +109,7 @@ class Operation(Struct, frozen=True):
         return (*ALWAYS, *with_story, *with_number, *with_body, *self.problems)
 
 
-def endpoint(operation: Operation) -> Handler:
+def make_endpoint(operation: Operation) -> Handler:
     """The handler of an operation's route."""
 
     async def handle(request: web.Request) -> web.Response:

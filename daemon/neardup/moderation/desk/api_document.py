@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from neardup.http.openapi import BY_TOKEN, Described, list_query_parameters, make_document, make_path_parameter
-from neardup.moderation.desk.api import OPERATIONS, Operation, endpoint
+from neardup.moderation.desk.api import OPERATIONS, Operation, make_endpoint
 from neardup.moderation.desk.api_messages import Problem
 from neardup.moderation.desk.queues import MAX_NUMBER
 from neardup.source.parse import LONGEST_NAME
@@ -27,7 +27,7 @@ PARAMETERS = {
 }
 
 
-def document() -> dict[str, Any]:
+def describe_api() -> dict[str, Any]:
     """The OpenAPI document."""
     return make_document("The cases and verdicts of the review desk.", map(_describe, OPERATIONS), Problem)
 
@@ -52,7 +52,7 @@ def _describe(operation: Operation) -> Described:
 
 @cache
 def _dump_document() -> str:
-    return json.dumps(document())
+    return json.dumps(describe_api())
 
 
 async def show_document(_: web.Request) -> web.Response:
@@ -62,5 +62,5 @@ async def show_document(_: web.Request) -> web.Response:
 
 ROUTES = (
     web.get(DOCUMENT, show_document),
-    *(web.route(operation.method, operation.route, endpoint(operation)) for operation in OPERATIONS),
+    *(web.route(operation.method, operation.route, make_endpoint(operation)) for operation in OPERATIONS),
 )

@@ -16,7 +16,7 @@ from neardup.ledger.authors import Copies, FlaggedAuthor, History
 from neardup.ledger.case_queue import EVERY, CaseSelection
 from neardup.ledger.marks import MarkedAuthor, MarkFilter
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.addresses import author_url, read_author_id
+from neardup.moderation.desk.addresses import make_author_url, read_author_id
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Right
 from neardup.moderation.desk.pages import render_page, require_moderator
@@ -131,7 +131,7 @@ async def _write(
         return given
     await get_desk(request).ledger.write(work, author_id, given)
     get_desk(request).wake_posting.set()
-    raise web.HTTPSeeOther(author_url(author_id))
+    raise web.HTTPSeeOther(make_author_url(author_id))
 
 
 def _count_pages(rows: list[sqlite3.Row], total: str) -> int:

@@ -12,7 +12,7 @@ from neardup.core.text.chunks import cut_chunks
 from neardup.core.verify.tiers import list_kinds_of_meaning
 from neardup.errors import Conflict
 from neardup.ledger import meaning_flags, verdicts
-from neardup.moderation.desk.addresses import Pair, ShownPair, find_page_of_form, pair_url, read_pair
+from neardup.moderation.desk.addresses import Pair, ShownPair, find_page_of_form, make_pair_url, read_pair
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.pages import render_page, require_moderator
@@ -154,7 +154,7 @@ async def decide(request: web.Request) -> web.StreamResponse:
         return render_conflict(request, error, find_page_of_form(request))
     announce_verdict(desk, done, given.verdict)
     after = found and found.after
-    path = pair_url(*after, "meaning") if after else "/meaning"
+    path = make_pair_url(*after, "meaning") if after else "/meaning"
     raise web.HTTPSeeOther(f"{path}{format_meaning_query(queue)}")
 
 

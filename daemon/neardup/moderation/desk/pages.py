@@ -20,7 +20,7 @@ from neardup.config.sections import Review
 from neardup.core.languages import Languages
 from neardup.http.problems import Handler
 from neardup.moderation.desk import sessions
-from neardup.moderation.desk.addresses import author_url, case_url, pair_url, story_url
+from neardup.moderation.desk.addresses import make_author_url, make_case_url, make_pair_url, make_story_url
 from neardup.moderation.desk.deciding import OFFERED
 from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, choose_local_path, clean_name
 from neardup.moderation.desk.parts import FORM, SESSION, get_desk
@@ -119,12 +119,12 @@ def _open_templates(languages: Languages) -> Environment:
     made.globals = made.globals | {
         "offered": OFFERED,
         "query_of": format_meaning_query,
-        "author_url": author_url,
-        "case_url": case_url,
-        "pair_url": pair_url,
-        "story_url": story_url,
+        "author_url": make_author_url,
+        "case_url": make_case_url,
+        "pair_url": make_pair_url,
+        "story_url": make_story_url,
         "interfaces": list_interfaces,
-        "static_url": partial(static_url, languages),
+        "static_url": partial(make_static_url, languages),
     }
     return made
 
@@ -142,7 +142,7 @@ def short(title: str) -> str:
 
 
 @cache
-def static_url(languages: Languages, name: str) -> str:
+def make_static_url(languages: Languages, name: str) -> str:
     """The address of a style sheet, script or picture, which changes with its content: browsers keep what it names."""
     content = make_font_rules(languages) if name == "fonts.css" else read_static(name)
     return f"/static/{name}?{quote(hash_for_csp(content)[:12], safe='')}"

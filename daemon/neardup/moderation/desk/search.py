@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from neardup.core.text.normalize import tokenize
 from neardup.errors import NeardupError
 from neardup.ledger import authors, flags, names, stories
-from neardup.moderation.desk.addresses import author_url, story_url
+from neardup.moderation.desk.addresses import make_author_url, make_story_url
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import Desk, get_desk, load_text
 from neardup.query.compare import describe_stories
@@ -53,9 +53,9 @@ async def show(request: web.Request) -> web.StreamResponse:
     sentence_ids = [] if sentence is None else [*sentence.shares, *sentence.unread]
     is_found = bool(titled_ids or sentence_ids)
     if story_id is not None and not has_author and not is_found:
-        raise web.HTTPSeeOther(story_url(story_id))
+        raise web.HTTPSeeOther(make_story_url(story_id))
     if has_author and story_id is None and not is_found:
-        raise web.HTTPSeeOther(author_url(text))
+        raise web.HTTPSeeOther(make_author_url(text))
     await desk.ledger.refresh_cases()
     rows = await desk.ledger.read(flags.list_stories, [*titled_ids, *sentence_ids])
     return render_page(

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from neardup.errors import Conflict
 from neardup.ledger import case_queue, cases, flags, names, second_reviews, verdicts
-from neardup.moderation.desk.addresses import in_address, read_story_id
+from neardup.moderation.desk.addresses import quote_shown_id, read_story_id
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator, Right
 from neardup.moderation.desk.pages import render_page, require_moderator
@@ -43,7 +43,7 @@ async def show_next(request: web.Request) -> web.Response:
     await desk.ledger.refresh_cases()
     waiting, found = await desk.ledger.read(list_blind_cases, desk.config.review.second_reviews, moderator, 0, 1)
     case = found[0] if found else None
-    action = case and f"/second/{in_address(case.shown_id)}/verdict"
+    action = case and f"/second/{quote_shown_id(case.shown_id)}/verdict"
     return render_page(request, "second.html.j2", case=case, waiting=waiting, action=action, offered=DECIDING)
 
 

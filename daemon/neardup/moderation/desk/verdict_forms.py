@@ -19,7 +19,14 @@ from neardup.ledger import cases, flags, names, verdicts
 from neardup.ledger.case_queue import OPEN
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.addresses import Pair, case_url, find_page_of_form, pair_url, read_pair, read_story_id
+from neardup.moderation.desk.addresses import (
+    Pair,
+    find_page_of_form,
+    make_case_url,
+    make_pair_url,
+    read_pair,
+    read_story_id,
+)
 from neardup.moderation.desk.deciding import OFFERED, Decision, NewVerdict, read_decision
 from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, choose_local_path, clean_note
 from neardup.moderation.desk.pages import (
@@ -118,7 +125,7 @@ async def decide_case(request: web.Request) -> web.StreamResponse:
         raise web.HTTPSeeOther(f"/{format_case_query(queue, done=done)}")
     after = await ledger.read(find_case_position, queue, following, position.at)
     [shown] = (await ledger.read(names.read_shown_ids, [following])).values()
-    raise web.HTTPSeeOther(f"{case_url(shown)}{format_case_query(queue, at=after.at, done=done)}")
+    raise web.HTTPSeeOther(f"{make_case_url(shown)}{format_case_query(queue, at=after.at, done=done)}")
 
 
 async def reopen_case(request: web.Request) -> web.StreamResponse:
@@ -221,9 +228,9 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
     await ledger.refresh_cases()
     place = await ledger.read(place_in_case, pair)
     if place.next_open is not None:
-        following = pair_url(*place.next_open)
+        following = make_pair_url(*place.next_open)
     else:
-        following = find_page_of_form(request) if place.case_id is None else case_url(place.case_id)
+        following = find_page_of_form(request) if place.case_id is None else make_case_url(place.case_id)
     raise web.HTTPSeeOther(f"{following}{format_case_query(queue, at=at, done=done)}")
 
 
@@ -264,15 +271,15 @@ def _list_decisions(db: sqlite3.Connection, moderator: str) -> list[dict[str, An
         decision = read_decision(db, done)
         if decision is not None:
             row = flags.read_pair(db, *(parse_id(str(shown)) for shown in decision.pairs[0]))
-            address = _find_path(decision) if row else pair_url(*decision.pairs[0], "meaning")
+            address = _find_path(decision) if row else make_pair_url(*decision.pairs[0], "meaning")
             listed.append({"decision": decision, "first": row and dict(row), "address": address})
     return listed
 
 
 def _find_path(decision: Decision) -> str:
     if len(decision.pairs) == 1:
-        return pair_url(*decision.pairs[0])
-    return case_url(decision.cases[0]) if len(decision.cases) == 1 else "/"
+        return make_pair_url(*decision.pairs[0])
+    return make_case_url(decision.cases[0]) if len(decision.cases) == 1 else "/"
 
 
 def _read_pair_state(db: sqlite3.Connection, pair: Pair) -> dict[str, Any]:
