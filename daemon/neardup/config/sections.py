@@ -2,7 +2,7 @@
 
 The description of a key is its row in the table of the documentation; a default is what holds if the key is left out.
 First what is read ([source], [content], [extract], [reference]), then what is kept and done ([index], [ledger], [run],
-[meaning]), and then what others see ([metrics], [review], [serve], [export]).
+[meaning]), and then what others see ([metrics], [review], [serve], [webhook], [export]).
 """
 
 import re
@@ -123,7 +123,7 @@ class Content(Section, frozen=True, kw_only=True):
     ] = 5_000_000
 
     def link_to(self, language: str, listed: object) -> str | None:
-        """The address of the page with this id in the listing; None without a `link`."""
+        """The address of the story with this id in the listing; None without a `link`."""
         if self.link is None:
             return None
         return self.link.format(language=quote(language, safe=""), id=quote(str(listed), safe=""))
@@ -200,7 +200,7 @@ class Reference(Section, frozen=True, kw_only=True):
 
     @property
     def daily_sql(self) -> str:
-        """None: every listing lists all works."""
+        """Empty: every listing lists all works."""
         return ""
 
 

@@ -76,12 +76,12 @@ def list_changes(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
     )
     name_of = languages.map_names(db)
     return [
-        _change(n, story_id, _make_banded(name_of, *row[:2]), _make_banded(name_of, *row[2:]))
-        for n, story_id, *row in rows
+        _make_change(seq, story_id, _make_banded(name_of, *row[:2]), _make_banded(name_of, *row[2:]))
+        for seq, story_id, *row in rows
     ]
 
 
-def _change(seq: int, story_id: int, old: BandedFingerprint | None, new: BandedFingerprint | None) -> Change:
+def _make_change(seq: int, story_id: int, old: BandedFingerprint | None, new: BandedFingerprint | None) -> Change:
     return Change(seq, story_id, old, new, seq if new else 0)
 
 
@@ -99,10 +99,10 @@ def read_oldest_seq(db: sqlite3.Connection) -> int:
 def prune_changes(db: sqlite3.Connection, keep: int) -> None:
     """Remove all but the last `keep` changes."""
     with transaction(db):
-        drop_changes(db, keep)
+        prune_in_transaction(db, keep)
 
 
-def drop_changes(db: sqlite3.Connection, keep: int) -> None:
+def prune_in_transaction(db: sqlite3.Connection, keep: int) -> None:
     """Remove all but the last `keep` changes, within the caller's transaction."""
     pruned = max(read_last_seq(db) - keep, read_oldest_seq(db) - 1)
     db.execute("DELETE FROM changes WHERE seq <= ?", (pruned,))
@@ -135,8 +135,8 @@ class Scrubbing(Struct, frozen=True):
     """The state of the scrub.
 
     The stories with numbers up to `number` were compared in this round, and the passage segments that begin up to
-    `passages`.  `round_ended_at` is when the last story was compared last, in milliseconds.  Of all rounds together,
-    `stories` were compared, of which `incomplete` lacked `missing` entries, and `damaged` segments were removed.
+    `passages`.  `round_ended_at` is when the last round ended, in milliseconds.  Of all rounds together, `stories`
+    were compared, of which `incomplete` lacked `missing` entries, and `damaged` segments were removed.
     """
 
     number: int = 0

@@ -63,6 +63,7 @@ def put_warnings(db: sqlite3.Connection, run_id: int, warnings: Mapping[str, str
 
 
 def put(db: sqlite3.Connection, key: str, value: str) -> None:
+    """Record what the ledger knows about itself by this name."""
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
@@ -86,6 +87,7 @@ def owes_sweep(db: sqlite3.Connection) -> bool:
 
 
 def get(db: sqlite3.Connection, key: str) -> str | None:
+    """What the ledger knows about itself by this name; None if nothing is on record."""
     row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return row[0] if row else None
 

@@ -53,9 +53,9 @@ async def open_parts(config: Config) -> AsyncIterator[Parts]:
     embedder = await asyncio.to_thread(open_embedder, config.meaning)
     with closing(Ledger(config.ledger.path, read)) as ledger:
         probe_vector, ledger_id = await probe(embedder), await ledger.do(runs.get, "ledger_id") or ""
-        with closing(VectorsFile(files.name_vectors_file(config.ledger.path))) as held:
-            await held.do(bind_to_model, embedder.model, probe_vector, ledger_id, await ledger.do(read_last_seq))
-            yield Parts(config.meaning, ledger, held, embedder)
+        with closing(VectorsFile(files.name_vectors_file(config.ledger.path))) as file:
+            await file.do(bind_to_model, embedder.model, probe_vector, ledger_id, await ledger.do(read_last_seq))
+            yield Parts(config.meaning, ledger, file, embedder)
 
 
 async def make_codes(parts: Parts, stop: asyncio.Event) -> None:
@@ -67,35 +67,35 @@ async def make_codes(parts: Parts, stop: asyncio.Event) -> None:
         made = await parts.vectors.do(vectors.make_codes)
 
 
-async def fill_queue(ledger: Ledger, held: VectorsFile, since: int | None) -> None:
+async def fill_queue(ledger: Ledger, file: VectorsFile, since: int | None) -> None:
     """Put into the queue what is to be embedded.
 
     These are the works, the stories that are new or changed since the last call, and those known since a time in
     milliseconds, if one is given.
     """
-    considered = await held.do(vectors.read_considered)
+    considered = await file.do(vectors.read_considered)
     considered = min(considered, await ledger.do(read_last_seq))  # the ledger may be an older copy
     while stories := await ledger.do(versions.list_numbers_after, considered):
         considered = stories[-1].number
-        await held.do(vectors.enqueue, stories, considered)
-    await _enqueue_missing(held, await ledger.do(versions.list_numbers_of_works))
+        await file.do(vectors.enqueue, stories, considered)
+    await _enqueue_missing(file, await ledger.do(versions.list_numbers_of_works))
     if since is not None:
-        await _enqueue_missing(held, await ledger.do(versions.list_numbers_known_since, since))
+        await _enqueue_missing(file, await ledger.do(versions.list_numbers_known_since, since))
 
 
-async def _enqueue_missing(held: VectorsFile, stories: Sequence[Numbered]) -> None:
+async def _enqueue_missing(file: VectorsFile, stories: Sequence[Numbered]) -> None:
     for at in range(0, len(stories), ROWS_AT_ONCE):
         part = stories[at : at + ROWS_AT_ONCE]
-        known = await held.do(vectors.read_held, [story.story_id for story in part])
-        await held.do(vectors.enqueue, [story for story in part if story.story_id not in known])
+        known = await file.do(vectors.read_held, [story.story_id for story in part])
+        await file.do(vectors.enqueue, [story for story in part if story.story_id not in known])
 
 
-async def remove_gone_vectors(ledger: Ledger, held: VectorsFile) -> int:
+async def remove_gone_vectors(ledger: Ledger, file: VectorsFile) -> int:
     """Remove the vectors of the stories that the ledger does not hold any more; returns how many those are."""
     removed, last = 0, vectors.BEFORE_ALL
-    while ids := await held.do(vectors.read_ids_after, last):
+    while ids := await file.do(vectors.read_ids_after, last):
         last = ids[-1]
         if gone := set(ids) - await ledger.do(versions.find_known_ids, ids):
-            await held.do(vectors.remove, gone)
+            await file.do(vectors.remove, gone)
             removed += len(gone)
     return removed

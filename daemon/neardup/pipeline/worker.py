@@ -96,27 +96,27 @@ class Jobs(Struct, frozen=True):
 class ListedStories:
     """The stories on record that one listing has named so far.
 
-    `last` is the ledger's last change before the listing began: a story with a later number was recorded because of the
+    `last_change` is the ledger's last before the listing began: a story with a later number was recorded because of the
     listing.  Of the others there is one bit each, so memory is flat.
     """
 
-    def __init__(self, last: int) -> None:
-        self._last = last
+    def __init__(self, last_change: int) -> None:
+        self._last_change = last_change
         self._bits = bytearray()
 
-    def has_another_page(self, story: Story, known: StoredVersion) -> bool:
-        """Take note of a listed story; whether the listing has named it before, with another page.
+    def add(self, story: Story, known: StoredVersion) -> bool:
+        """Add a listed story; returns whether the listing has named it before, with another page.
 
         A row with another date is another version of the story, whose page may have moved.
         """
-        is_second = known.number > self._last or self._mark(known.number)
+        is_second = known.number > self._last_change or self._set_bit(known.number)
         is_version = None not in {story.updated_at, known.updated_at} and story.updated_at != known.updated_at
         if not is_second or is_version or (known.path or "").startswith(SUBMITTED):
             return False
         return (story.path or story.language) != (known.path or known.language)
 
-    def _mark(self, number: int) -> bool:
-        """Set the bit of a number; returns whether it was set."""
+    def _set_bit(self, number: int) -> bool:
+        """Set the bit of a number; returns whether it was set before."""
         place, bit = number >> 3, 1 << (number & 7)
         self._bits.extend(bytes(max(place + 1 - len(self._bits), 0)))
         was_set = bool(self._bits[place] & bit)
@@ -127,27 +127,27 @@ class ListedStories:
 class Worker:
     """Turns listed rows into outcomes.
 
-    `known` loads what the ledger holds for story ids; `read` reads pages, unless they still have the given ETags;
-    `languages` are those that stories may be labelled with.  `last` is as for `ListedStories`.
+    `load_known` loads what the ledger holds for story ids; `read` reads pages, unless they still have the given ETags;
+    `languages` are those that stories may be labelled with.  `last_change` is as for `ListedStories`.
     """
 
     def __init__(
         self,
-        known: Callable[[Sequence[int]], Awaitable[Mapping[int, Known]]],
+        load_known: Callable[[Sequence[int]], Awaitable[Mapping[int, Known]]],
         read: ReadPages,
         languages: Languages,
-        last: int = 0,
+        last_change: int = 0,
     ) -> None:
-        self._listed = ListedStories(last)
-        self._known = known
+        self._listed = ListedStories(last_change)
+        self._load_known = load_known
         self._read = read
         self._languages = languages
 
     async def admit(self, rows: Jobs) -> tuple[Jobs, Outcomes]:
-        """The stories whose pages must be read, and the outcomes of the other rows.  Raises what `known` raises."""
+        """The stories whose pages must be read, and the outcomes of the other rows.  Raises as `load_known` does."""
         if rows.bad:
             return rows[:0], Outcomes(NONE_MADE, [DeadLettered(row, row.reason, row.error) for row in rows.bad])
-        known = await self._known(rows.stories.ids)
+        known = await self._load_known(rows.stories.ids)
         if not known:
             return rows, Outcomes(NONE_MADE, [])
         settled = dict[int, Skipped | DeadLettered]()
@@ -167,11 +167,11 @@ class Worker:
 
         Raises only errors that end the whole run.
         """
-        crashed = await self._read_once(jobs, deliver, last=False)
+        crashed = await self._read_once(jobs, deliver, is_last_try=False)
         if crashed:
             for story in crashed:
                 log.warning("a story could not be processed; trying again", story=story.shown)
-            await self._read_once(replace(jobs, stories=StoryColumns.of(crashed)), deliver, last=True)
+            await self._read_once(replace(jobs, stories=StoryColumns.of(crashed)), deliver, is_last_try=True)
 
     async def outcome(self, row: ListedRow) -> Outcome:
         """The outcome of one row.  Raises as `admit` and `work`."""
@@ -193,7 +193,7 @@ class Worker:
         shown = story.shown
         if known.name not in {None, story.name}:
             return DeadLettered(story, Dead.BAD_ID, f"the id {shown!r} has the number of the story {known.name!r}")
-        if self._listed.has_another_page(story, known):
+        if self._listed.add(story, known):
             pages = " and ".join(repr(page.path or f"of {page.language}") for page in (known, story))
             return DeadLettered(story, Dead.DUPLICATE_ID, f"the id {shown!r} is listed with two pages: {pages}")
         if known.updated_at is None or story.updated_at is None:
@@ -203,13 +203,13 @@ class Worker:
         unchanged = story.updated_at == known.updated_at and story.language == known.language
         return Skipped(story, Skip.UNCHANGED, was_asked=False) if unchanged else None
 
-    async def _read_once(self, jobs: Jobs, deliver: Deliver, *, last: bool) -> list[Story]:
-        """Read pages, and return the stories that crashed unless that is the `last` time: it is then their outcome."""
+    async def _read_once(self, jobs: Jobs, deliver: Deliver, *, is_last_try: bool) -> list[Story]:
+        """Read pages, and return the stories that crashed; at the last try, that is their outcome instead."""
         unread, crashed = set(jobs.stories.ids), list[Story]()
 
         async def receive(read: PagesRead) -> None:
             unread.difference_update(read.ids)
-            if not last and (again := [story for story, result in read.others if _has_crashed(result)]):
+            if not is_last_try and (again := [story for story, result in read.others if _has_crashed(result)]):
                 crashed.extend(again)
                 read = replace(
                     read, others=[(story, result) for story, result in read.others if not _has_crashed(result)]
@@ -240,9 +240,9 @@ def make_outcomes(read: PagesRead, known: Mapping[int, StoredVersion], languages
     """The outcomes of stories whose pages were read; `known` is what the ledger holds for some, in their languages."""
     listed, pages = read.stories, read.pages
     others = [make_outcome(story, result) for story, result in read.others]
-    own = {language: _find_script(languages, language) for language in set(listed.languages)}
+    expected = {language: _find_script(languages, language) for language in set(listed.languages)}
     scripts = pages.scripts
-    if scripts != [own[language] for language in listed.languages]:
+    if scripts != [expected[language] for language in listed.languages]:
         for n, script in enumerate(scripts):
             pages.marks[n] += check_label(listed.languages[n], script, languages)
     titles: list[str | None] = [None] * len(listed)
@@ -303,15 +303,15 @@ def _has_crashed(result: PageResult) -> bool:
 def refuse_unreadable(summary: RunSummary, *, whole_listing: bool) -> None:
     """Raise Fatal if the listing is empty or nearly none of its stories could be read.
 
-    Unless the run saw the whole listing, it may be empty, and for FEW stories the Fatal is a warning of the run.  So it
-    is if nearly all stories of the whole listing are known: the rest may have been unreadable before.
+    Unless the run saw the whole listing, it may be empty, and for fewer than FEW stories the run has a warning instead.
+    So it has if nearly all stories of the whole listing are known: the rest may have been unreadable before.
     """
     counts = summary.counts
     if whole_listing and not counts.listed:
         raise Fatal(EMPTY_LISTING)
     if not is_nearly_nothing_read(counts):
         return
-    why = write_complaint(counts, of_reference=summary.command == "reference")
+    why = describe_unread(counts, of_reference=summary.command == "reference")
     fewest = max(FEW, LEAST_SHARE * counts.listed) if whole_listing else FEW
     if counts.attempted >= fewest or (whole_listing and counts.attempted == counts.listed):
         raise Fatal(why)
@@ -324,7 +324,7 @@ def is_nearly_nothing_read(counts: Counts) -> bool:
     return counts.readable < LEAST_SHARE * counts.attempted
 
 
-def write_complaint(counts: Counts, *, of_reference: bool = False) -> str:
+def describe_unread(counts: Counts, *, of_reference: bool = False) -> str:
     """One line that says what could not be read, of how many, why, with an example and the setting to look at."""
     reasons = Counter({reason: n for reason, n in counts.count_unread().items() if n})
     [(worst, _), *_] = reasons.most_common(1)
@@ -339,16 +339,16 @@ def write_complaint(counts: Counts, *, of_reference: bool = False) -> str:
     )
 
 
-def keep_examples(counts: Counts, batch: Iterable[Skipped | DeadLettered], location: Callable[[Story], str]) -> None:
+def keep_examples(counts: Counts, batch: Iterable[Skipped | DeadLettered], locate: Callable[[Story], str]) -> None:
     """Keep the first of these stories that could not be read for a reason that has no example yet.
 
-    `location` says where a story's page was looked for.
+    `locate` says where a story's page was looked for.
     """
     for outcome in batch:
         match outcome:
             case Skipped(story, reason) if reason not in HARMLESS and reason not in counts.examples:
                 named = "" if story.title is None else f", “{story.title}”,"
-                counts.examples[reason.value] = f"story {story.shown}{named} at {location(story)}"
+                counts.examples[reason.value] = f"story {story.shown}{named} at {locate(story)}"
             case DeadLettered(BadRow(), reason, error) if reason not in counts.examples:
                 counts.examples[reason.value] = error
             case DeadLettered(Story() as story, reason, error) if reason not in counts.examples:

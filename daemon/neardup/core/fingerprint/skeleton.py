@@ -26,7 +26,8 @@ GRAM = 14  # consonants, about 5 words; 12 have five times as many candidates by
 LEAST = 24  # hashes of a story, if it has so many grams
 SHARE = 96
 
-# Consonants.  One that differs changes so many grams in a row, which is less than the longest gap within a block.
+# Consonants.  One that differs changes as many grams in a row, fewer than MAX_GAP of `core.verify.alignment`: the block
+# goes on.
 ALIGNED_GRAM = 3
 
 SPACE = 0x20
@@ -72,9 +73,9 @@ def hash_grams(classes: Classes, size: int) -> Hashes:
 def hash_skeleton(classes: Classes) -> PassageHashes:
     """The classes of a skeleton -> the hashes by which its story is found, in no order."""
     grams = hash_grams(classes, GRAM)
-    return keep_sampled(find_distinct(grams)[: sample_size(len(grams))])
+    return keep_sampled(find_distinct(grams)[: count_sampled(len(grams))])
 
 
-def sample_size(grams: int) -> int:
+def count_sampled(grams: int) -> int:
     """How many hashes a story with so many grams has, if they are distinct."""
     return max(LEAST, grams // SHARE)

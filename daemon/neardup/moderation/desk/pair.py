@@ -31,7 +31,9 @@ class PairDetails(Struct, frozen=True):
     """A pair in the ledger: its flag (a row of the view `pairs`), both stories by id, and its place in its case.
 
     `similarity` is that of the later story, None if it has none.  `seen` identifies the state of the flag, for
-    detecting conflicts.  `common` are the hashes of common passages in their language.
+    detecting conflicts.  `history` are the verdicts on the pair, and `histories` what is known of its authors, by id.
+    `done` is the decision that the moderator has just made.  `common` are the hashes of common passages in their
+    language.
     """
 
     flag: dict[str, Any]
