@@ -466,6 +466,11 @@ def format_percent(share: float) -> str:
     return f"{min(max(round(100 * share), 1), 99) if 0 < share < 1 else round(100 * share)} %"
 
 
+def format_count(n: int, singular: str, plural: str) -> str:
+    """A number of things in English, such as "1 story" or "2,000 stories"."""
+    return f"{n:,} {singular if n == 1 else plural}"
+
+
 def format_readable_time(time: str | None) -> str:
     """A time in RFC 3339, of any zone, for people: 20 November 2026, 02:00 UTC; "" for None."""
     if time is None:

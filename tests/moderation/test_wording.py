@@ -19,7 +19,7 @@ from neardup.moderation.wording import (
     name_kind,
 )
 from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, find_evidence, read_evidence
-from neardup.records import format_percent
+from neardup.records import format_count, format_percent
 
 from tests.support.compared_stories import THRESHOLDS, sample, story_of
 
@@ -37,6 +37,11 @@ def test_shares_are_not_rounded_to_all_or_nothing(part: float) -> None:
     assert (sentence == "100 %") == (part == 1)
     assert (sentence == "0 %") == (part == 0)
     assert abs(int(sentence.split()[0]) - 100 * part) <= 1
+
+
+def test_one_thing_is_counted_in_the_singular() -> None:
+    counted = [format_count(n, "story is", "stories are") for n in (0, 1, 2, 1_000)]
+    assert counted == ["0 stories are", "1 story is", "2 stories are", "1,000 stories are"]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from neardup.core.verify import tiers
 from neardup.core.verify.clusters import POLICIES
 from neardup.errors import Misuse
 from neardup.option_values import FORMATS
-from neardup.records import STATUSES, MarkReason, format_readable_time, format_time
+from neardup.records import STATUSES, MarkReason, format_count, format_readable_time, format_time
 
 if TYPE_CHECKING:
     import asyncio
@@ -236,7 +236,7 @@ def _write_fingerprints(config: "Config", path: Path) -> None:
     refuse_missing_folder("--fingerprints", path)
     with console.show_waiting("export"):
         written = run_async(lambda _: export_fingerprints(config, path))
-    click.echo(f"{written:,} stories: {path}", err=True)
+    click.echo(f"{format_count(written, 'story', 'stories')}: {path}", err=True)
 
 
 @make_command

@@ -99,6 +99,7 @@ def reindex(config: "Config", as_json: bool) -> None:
     from neardup.app import open_app
     from neardup.app import reindex as rebuild
     from neardup.ledger.lock import only_one
+    from neardup.records import format_count
 
     async def rebuild_indexes(_: "asyncio.Event") -> tuple[int, Counter[str]]:
         async with open_app(config) as app:
@@ -110,7 +111,8 @@ def reindex(config: "Config", as_json: bool) -> None:
         print_json({"indexed": indexed, "read_again": dict(read)})
     else:
         results = ", ".join(f"{n:,} {result}" for result, n in read.items())
-        click.echo(f"{indexed:,} stories are indexed" + (f"; read again for their passages: {results}" if read else ""))
+        stories = format_count(indexed, "story is indexed", "stories are indexed")
+        click.echo(stories + (f"; read again for their passages: {results}" if read else ""))
 
 
 @make_command
@@ -185,11 +187,13 @@ def import_(config: "Config", path: Path, as_json: bool) -> None:
 
 def _show_import(summary: "ImportSummary") -> None:
     from neardup.cli import output
+    from neardup.records import format_count
 
     others = f"{summary.known:,} were on record, {summary.changed:,} with another text, {summary.forgotten:,} forgotten"
+    candidates = format_count(summary.candidates, "candidate", "candidates")
     rows: dict[str, object] = {
-        "added": f"{summary.stories:,} stories; of the others, {others}",
-        "flags": f"{summary.flags:,}, and {summary.candidates:,} candidates to be verified by the next run",
+        "added": f"{format_count(summary.stories, 'story', 'stories')}; of the others, {others}",
+        "flags": f"{summary.flags:,}, and {candidates} to be verified by the next run",
         "time": f"{summary.seconds:,.1f} s, "
         + ", ".join(f"{part} {seconds.wall:,.1f}" for part, seconds in summary.parts.items()),
     }
@@ -227,12 +231,13 @@ def sync(config: "Config", *, as_json: bool) -> None:
 
 def _show_sync(synced: "Synced", counts: dict[str, int]) -> None:
     from neardup.cli.output import format_reasons
+    from neardup.records import format_count
 
     run = synced.summary.counts
     changes = ", ".join(f"{n:,} {what}" for what, n in counts.items())
-    others = format_reasons(run.skipped + run.dead_lettered)
+    listed, others = format_count(run.listed, "work", "works"), format_reasons(run.skipped + run.dead_lettered)
     click.echo(
-        f"{synced.summary.status}: {run.listed:,} works listed: {changes}; not fingerprinted: {others};"
+        f"{synced.summary.status}: {listed} listed: {changes}; not fingerprinted: {others};"
         f" pairs flagged: {format_reasons(run.flagged)}"
     )
 
@@ -272,6 +277,7 @@ def remove(config: "Config", name: str, *, as_json: bool) -> None:
     The next sync brings it back if [reference] still lists it.
     """
     from neardup.app import open_app, remove_catalogue
+    from neardup.records import format_count
 
     async def do_remove(_: "asyncio.Event") -> int:
         async with open_app(config) as app:
@@ -279,7 +285,8 @@ def remove(config: "Config", name: str, *, as_json: bool) -> None:
 
     with console.show_waiting("reference remove"):
         removed = run_async(do_remove)
-    print_answer({"removed": removed}, f"{name}: {removed:,} works were removed", as_json=as_json)
+    works = format_count(removed, "work was removed", "works were removed")
+    print_answer({"removed": removed}, f"{name}: {works}", as_json=as_json)
 
 
 for subcommand in (sync, list_, remove):

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from neardup.records import format_percent, format_readable_time, format_time
+from neardup.records import format_count, format_percent, format_readable_time, format_time
 
 if TYPE_CHECKING:
     from neardup.ledger.marks import MarkCount
@@ -36,7 +36,9 @@ def show_run(summary: "RunSummary") -> None:
     for name in ("skipped", "dead_lettered", "flagged"):
         rows[name.replace("_", "-")] = format_reasons(getattr(summary.counts, name))
     if summary.counts.removed:
-        rows["removed"] = f"{summary.counts.removed:,} stories whose pages are gone"
+        rows["removed"] = format_count(
+            summary.counts.removed, "story whose page is gone", "stories whose pages are gone"
+        )
     for reason, example in summary.counts.examples.items():
         rows[f"example of {reason}"] = escape(example)
     rows["time"] = f"{facts['seconds']} s, {facts['stories_per_second']} stories/s"
@@ -51,7 +53,8 @@ def describe_repairs(faults: Mapping[str, int]) -> list[str]:
     if not faults.get("incomplete") and not faults.get("rebuilds"):
         return []
     how = "it was rebuilt" if faults["rebuilds"] else "they were written again"
-    again = f"; {faults['looked_up_again']:,} stories were looked up again" if faults["looked_up_again"] else ""
+    looked_up = format_count(faults["looked_up_again"], "story was looked up again", "stories were looked up again")
+    again = f"; {looked_up}" if faults["looked_up_again"] else ""
     found = f"{faults['incomplete']:,} of {faults['sampled']:,} sampled stories lacked entries"
     return [f"the index had lost data: {found}, {how}{again}"]
 
@@ -59,10 +62,11 @@ def describe_repairs(faults: Mapping[str, int]) -> list[str]:
 def show_sweep(summary: "SweepSummary") -> None:
     """Print the figures of a sweep, one a line."""
     rows: dict[str, object] = {
-        "compared": f"{summary.stories:,} stories",
-        "nominated": f"{summary.candidates:,} pairs",
-        "left out": f"{summary.left_out:,} pairs by max_matches; "
-        f"{summary.common_passages:,} passages are common and nominated no candidates",
+        "compared": format_count(summary.stories, "story", "stories"),
+        "nominated": format_count(summary.candidates, "pair", "pairs"),
+        "left out": f"{format_count(summary.left_out, 'pair', 'pairs')} by max_matches; "
+        + format_count(summary.common_passages, "passage is", "passages are")
+        + " common and nominated no candidates",
         "flagged": format_reasons(summary.flagged),
         "time": f"{summary.as_dict()['seconds']} s",
     }
@@ -189,7 +193,8 @@ def show_what_if(facts: dict[str, Any]) -> None:
         for kind, tally in kinds.items():
             table.add_row(language, kind, *(f"{n:,}" for n in tally.values()))
     out.print(table)
-    out.print(f"{facts['replayed']:,} flags instead of {facts['flags']:,}, of {facts['pairs']:,} pairs on record")
+    replayed, pairs = format_count(facts["replayed"], "flag", "flags"), format_count(facts["pairs"], "pair", "pairs")
+    out.print(f"{replayed} instead of {facts['flags']:,}, of {pairs} on record")
     verdicts = facts["verdicts"]
     if verdicts["real"] or verdicts["not_similar"]:
         out.print(
@@ -239,7 +244,7 @@ def _list_status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
         ]
         or ["none"],
     )
-    yield "open cases", [f"{status.cases.cases:,}, with {status.cases.pairs:,} pairs"]
+    yield "open cases", [f"{status.cases.cases:,}, with {format_count(status.cases.pairs, 'pair', 'pairs')}"]
     verdicts = status.verdicts
     yield "verdicts", [format_reasons(Counter(verdicts.judged))]
     yield "suppressed pairs", [format_reasons(Counter(verdicts.kept))]
@@ -254,7 +259,8 @@ def _list_status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     yield "marks", list(map(_format_mark, status.marks)) or ["none"]
     yield "unusual texts", status.unusual_texts or ["none"]
     pages, unsettled, forgotten = asdict(status.submissions).values()
-    yield ("submitted stories", [f"{pages:,} pages kept, {unsettled:,} to look up once more, {forgotten:,} forgotten"])
+    kept = format_count(pages, "page kept", "pages kept")
+    yield "submitted stories", [f"{kept}, {unsettled:,} to look up once more, {forgotten:,} forgotten"]
     if status.reference:
         warning = [f"warning: {status.reference_warning}"] if status.reference_warning else []
         yield "reference", [*_format_catalogues(status.reference), *warning]
@@ -290,9 +296,10 @@ def _format_mark(mark: "MarkCount") -> str:
 def _format_scrub(scrub: "Scrubbing") -> str:
     ended = format_time(scrub.round_ended_at)
     rounds = f"every story was compared by {format_readable_time(ended)}" if ended else "no round has ended yet"
+    damaged = format_count(scrub.damaged, "passage segment was damaged", "passage segments were damaged")
     return (
         f"{rounds}; this round is at number {scrub.number:,}; of {scrub.stories:,} compared {scrub.incomplete:,} lacked"
-        f" entries; {scrub.damaged:,} passage segments were damaged"
+        f" entries; {damaged}"
     )
 
 
@@ -300,7 +307,8 @@ def _format_catalogues(catalogues: "Sequence[Catalogue]") -> Iterator[str]:
     for catalogue in catalogues:
         lacking = catalogue.without_fingerprint
         mend = f", {lacking:,} without fingerprint: run `neardup reference sync`" if lacking else ""
-        yield f"{catalogue.name}: {catalogue.works:,} works, {catalogue.open_flags:,} open flags{mend}"
+        works = format_count(catalogue.works, "work", "works")
+        yield f"{catalogue.name}: {works}, {format_count(catalogue.open_flags, 'open flag', 'open flags')}{mend}"
 
 
 def _format_passages(passages: dict[str, Any]) -> Iterator[str]:
@@ -311,7 +319,7 @@ def _format_passages(passages: dict[str, Any]) -> Iterator[str]:
     yield f"common passages, which nominate no candidates: {format_reasons(Counter(common))}"
     for passage in examples:
         story = "" if passage["example"] is None else f", such as {passage['example']} {passage['example_title'] or ''}"
-        yield f"  {passage['language']} {passage['holders']:,} stories{story}".rstrip()
+        yield f"  {passage['language']} {format_count(passage['holders'], 'story', 'stories')}{story}".rstrip()
 
 
 def _format_running(running: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from neardup.cli.command import (
     run_async,
 )
 from neardup.errors import Fatal, Misuse
-from neardup.records import format_readable_time, format_time
+from neardup.records import format_count, format_readable_time, format_time
 
 if TYPE_CHECKING:
     from neardup.config import Config
@@ -118,7 +118,7 @@ def complaints_(config: "Config", path: Path | None, *, closed: bool, as_json: b
 
     if path is not None:
         if refused := run_async(lambda _: _add_complaints(config, _read_complaints(path))):
-            raise Fatal(f"--add: {refused:,} {'row' if refused == 1 else 'rows'} of {path} refused")
+            raise Fatal(f"--add: {format_count(refused, 'row', 'rows')} of {path} refused")
         return
     with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
         listed = complaints.list_complaints(db, closed=closed)

@@ -25,7 +25,7 @@ from neardup.cli.command import (
 )
 from neardup.errors import Misuse, NeardupError
 from neardup.option_values import DEFAULT_LISTEN
-from neardup.records import DEAD_LETTER_REASONS, format_time
+from neardup.records import DEAD_LETTER_REASONS, format_count, format_time
 from neardup.serve.tokens import Right
 from neardup.telemetry.log import log
 
@@ -291,8 +291,9 @@ def _retry_events(config: "Config", keys: tuple[str, ...], reason: str | None, *
     _read_dead_events(config, keys, reason)
     with closing(Ledger(config.ledger.path)) as ledger:
         tally = run_async(lambda _: post_dead_events(ledger.do, config, keys))
-    waiting = f"; {tally.waiting:,} wait for the next attempt" if tally.waiting else ""
-    print_answer(tally._asdict(), f"{tally.delivered:,} events were delivered{waiting}", as_json=as_json)
+    waiting = f"; {format_count(tally.waiting, 'waits', 'wait')} for the next attempt" if tally.waiting else ""
+    delivered = format_count(tally.delivered, "event was delivered", "events were delivered")
+    print_answer(tally._asdict(), f"{delivered}{waiting}", as_json=as_json)
 
 
 @make_command
@@ -394,10 +395,12 @@ def _describe(done: "EmbeddingSummary | ImportSummary") -> str:
     from neardup.meaning.importing import ImportSummary
 
     if isinstance(done, ImportSummary):
-        return f"the vectors of {done.imported:,} stories were imported; {done.unknown:,} stories are not known"
+        unknown = format_count(done.unknown, "story is not known", "stories are not known")
+        return f"the vectors of {format_count(done.imported, 'story', 'stories')} were imported; {unknown}"
     why = " for the budget of the next day" if done.budget_is_spent and done.waiting else ""
+    embedded = format_count(done.embedded, "story", "stories")
     return (
-        f"{done.embedded:,} stories embedded in {done.core_seconds:,.0f} core seconds, {done.unchanged:,} unchanged,"
+        f"{embedded} embedded in {done.core_seconds:,.0f} core seconds, {done.unchanged:,} unchanged,"
         f" not readable: {format_reasons(Counter(done.unreadable))};"
         f" {done.removed:,} removed; {done.waiting:,} wait{why};"
         f" searched for {done.search.searched:,}: {done.search.found[TRANSLATED]:,} new pairs translated,"

@@ -16,7 +16,7 @@ from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.http.signatures import sign
 from neardup.ledger import Do, now_ms, webhook_events
 from neardup.ledger.webhook_events import FLAGS, VERDICTS
-from neardup.records import Kind
+from neardup.records import Kind, format_count
 from neardup.retry import retry_call
 from neardup.telemetry.log import log
 
@@ -150,14 +150,14 @@ def format_flags(event: Mapping[str, Any]) -> str:
     """`neardup: story 7 has 3 new flags (near, passage), similarity 62 %`."""
     matches = event["matches"]
     kinds = ", ".join(dict.fromkeys(match["kind"] for match in matches))
-    flags = f"{len(matches):,} new {'flag' if len(matches) == 1 else 'flags'} ({kinds})"
-    return f"neardup: story {event['story_id']} has {flags}, similarity {event['similarity']:.0%}"
+    flags = format_count(len(matches), "new flag", "new flags")
+    return f"neardup: story {event['story_id']} has {flags} ({kinds}), similarity {event['similarity']:.0%}"
 
 
 def format_verdict(event: Mapping[str, Any]) -> str:
     """`neardup: Asha decided plagiarism, 3 pairs of case 5`, or that Asha undid it."""
     number = len(event["pairs"])
-    pairs = f"{number:,} {'pair' if number == 1 else 'pairs'}"
+    pairs = format_count(number, "pair", "pairs")
     about = "".join(f" of case {case}" for case in event["cases"][:1])
     if len(event["cases"]) > 1:
         about = f" of {len(event['cases']):,} cases"
@@ -177,16 +177,14 @@ def format_complaint(event: Mapping[str, Any]) -> str:
 
 def format_hiding(event: Mapping[str, Any]) -> str:
     """`neardup: Asha asks to hide 3 stories of author 7`, or to show them again."""
-    number = len(event["stories"])
-    stories = f"{number:,} {'story' if number == 1 else 'stories'} of author {event['author']}"
+    stories = f"{format_count(len(event['stories']), 'story', 'stories')} of author {event['author']}"
     return f"neardup: {event['by']} asks to {event['event']} {stories}{' again' if event['event'] == 'show' else ''}"
 
 
 def format_permission_end(event: Mapping[str, Any]) -> str:
     """`neardup: permission 3 of author 7 has ended; 2 stories are open again`."""
     by = f"author {event['granted_by']}" if event["catalogue"] is None else f"catalogue {event['catalogue']}"
-    number = len(event["stories"])
-    stories = f"{number:,} {'story is' if number == 1 else 'stories are'} open again"
+    stories = format_count(len(event["stories"]), "story is open again", "stories are open again")
     return f"neardup: permission {event['permission']} of {by} has ended; {stories}"
 
 

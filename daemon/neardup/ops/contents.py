@@ -16,6 +16,7 @@ from neardup.index.passages.folder import SegmentFile, list_segments, open_segme
 from neardup.index.passages.postings import join_ranges
 from neardup.ledger import Ledger, files, passages, runs, stories, submissions, works
 from neardup.pipeline import submitted_pages
+from neardup.records import format_count
 
 if TYPE_CHECKING:
     from neardup.index.passages.index import PassageIndex
@@ -77,16 +78,18 @@ async def find_passage_fault(index: "PassageIndex", ledger: Ledger) -> str | Non
     if damaged := await asyncio.to_thread(lambda: list(index.check())):
         names = ", ".join(f"{damage.segment} ({damage.reason})" for damage in damaged[:MOST_NAMED])
         stories = sum(damage.last - damage.first + 1 for damage in damaged)
-        return f"{len(damaged)} damaged segments with up to {stories:,} stories: {names}; {PASSAGE_REPAIR}"
+        segments = format_count(len(damaged), "damaged segment", "damaged segments")
+        return f"{segments} with up to {format_count(stories, 'story', 'stories')}: {names}; {PASSAGE_REPAIR}"
     held = await asyncio.to_thread(lambda: index.held)
     missing = await ledger.do(passages.count_missing, held)
-    return f"lacks {missing:,} stories; {PASSAGE_REPAIR}" if missing else None
+    return f"lacks {format_count(missing, 'story', 'stories')}; {PASSAGE_REPAIR}" if missing else None
 
 
 async def summarise_passages(index: "PassageIndex") -> str:
     """What an undamaged index holds, in one line."""
     segments, size = await asyncio.to_thread(lambda: (len(index.list_files()), index.measure_size()))
-    return f"{index.stories:,} stories in {segments} segments of {size:,} bytes, every checksum is right"
+    held, parts = format_count(index.stories, "story", "stories"), format_count(segments, "segment", "segments")
+    return f"{held} in {parts} of {size:,} bytes, every checksum is right"
 
 
 def find_reference_fault(db: sqlite3.Connection, reference: Reference | None) -> str | None:
@@ -101,7 +104,8 @@ def find_reference_fault(db: sqlite3.Connection, reference: Reference | None) ->
     if reference.kind == "manifest" and _read_changed_at(reference) > sync["started_at"]:
         return f"{reference.manifest} has changed since the last sync: {SYNC}"
     if lacking := sum(catalogue.without_fingerprint for catalogue in works.list_catalogues(db)):
-        return f"{lacking:,} works have no fingerprint: {SYNC}, which says why"
+        without = format_count(lacking, "work has no fingerprint", "works have no fingerprint")
+        return f"{without}: {SYNC}, which says why"
     return None
 
 
@@ -109,8 +113,9 @@ def explain_missing_section(count: int) -> str | None:
     """What follows if so many works are on record, but no [reference] is configured; None if there are none."""
     if not count:
         return None
+    on_record = format_count(count, "work is", "works are")
     return (
-        f"{count:,} works are on record, but the configuration has no [reference]: their pages cannot be read, so new"
+        f"{on_record} on record, but the configuration has no [reference]: their pages cannot be read, so new"
         " copies that changed a word are only estimated, and copied passages are not found; put [reference] back, or"
         " run `neardup reference remove NAME`"
     )
@@ -148,6 +153,7 @@ def find_submission_fault(db: sqlite3.Connection, ledger: Path) -> str | None:
 def summarise_submissions(db: sqlite3.Connection, ledger: Path) -> str:
     """The pages on disk in one line, for `doctor`."""
     unused = sum(1 for _ in submitted_pages.list_unused(db, ledger))
-    return (
-        f"{len(submitted_pages.list_files(ledger)):,} pages of submitted stories, {unused:,} files that no story needs"
+    pages = format_count(
+        len(submitted_pages.list_files(ledger)), "page of a submitted story", "pages of submitted stories"
     )
+    return f"{pages}, {format_count(unused, 'file', 'files')} that no story needs"

@@ -50,7 +50,7 @@ from neardup.pages.results import NotModified, ReadFailed
 from neardup.pipeline.index_check import SAMPLE, compare_counts
 from neardup.pipeline.passage_sync import open_passages
 from neardup.query.search import open_words
-from neardup.records import BandedFingerprint, Change, Language, Skip, Story, format_time, is_work
+from neardup.records import BandedFingerprint, Change, Language, Skip, Story, format_count, format_time, is_work
 from neardup.source import Source, list_rows
 from neardup.source.listings import open_reference, open_source
 from neardup.source.rows import OF_STORIES, OF_WORKS
@@ -129,7 +129,7 @@ async def _check_ledger(config: Config) -> str:
         current, held = fingerprint_version.version(config.registry), count_by_language(db)
         if recorded is not None and (why := fingerprint_version.explain_difference(recorded, current, held)):
             raise Fatal(f"holds {why}: `neardup backfill --refingerprint` makes them again")
-        return f"{config.ledger.path}, {sum(count_by_language(db).values())} stories, writable"
+        return f"{config.ledger.path}, {format_count(sum(held.values()), 'story', 'stories')}, writable"
     finally:
         db.close()
 
@@ -147,7 +147,7 @@ async def _check_proofs(config: Config) -> str:
         raise NeedsRepair(
             f"the log has {entries:,} texts and had {heads[-1].size:,}: the ledger was restored from a copy"
         )
-    return f"{entries:,} texts, with the roots that the runs recorded"
+    return f"{format_count(entries, 'text', 'texts')}, with the roots that the runs recorded"
 
 
 async def _check_index(config: Config) -> str:
@@ -239,7 +239,8 @@ async def _check_meaning(config: Config) -> str:
         held = sum((await parts.vectors.do(vectors.count_stories)).values())
         waiting = await parts.vectors.do(vectors.count_waiting)
         size = len(await probe(parts.embedder))
-    return f"{parts.embedder.model}, {size} dimensions; {held:,} stories have vectors, {waiting:,} wait"
+    stories = format_count(held, "story has vectors", "stories have vectors")
+    return f"{parts.embedder.model}, {size} dimensions; {stories}, {format_count(waiting, 'waits', 'wait')}"
 
 
 async def _check_clock(config: Config) -> str:
@@ -312,7 +313,7 @@ async def _check_reference(config: Config) -> str:
     with closing(connect(config.ledger.path)) as db:
         if (difference := contents.find_reference_fault(db, reference)) is not None:
             raise NeedsRepair(difference)
-        return f"{found}, {works.count(db):,} works on record"
+        return f"{found}, {format_count(works.count(db), 'work', 'works')} on record"
 
 
 async def _check_columns(source: Source, required: tuple[str, ...], query: str) -> str:
@@ -397,7 +398,8 @@ async def _find_lacking(index: Index, ledger: Ledger, applied: int) -> str | Non
     lost = [n for number, n in missing.items() if number in existing]
     if not lost:
         return None
-    return f"lacks {sum(lost):,} entries of {len(lost):,} of {len(sample):,} sampled stories; {INDEX_REPAIR}"
+    entries = format_count(sum(lost), "entry", "entries")
+    return f"lacks {entries} of {len(lost):,} of {len(sample):,} sampled stories; {INDEX_REPAIR}"
 
 
 async def _find_miscounts(index: Index, ledger: Ledger, applied: int) -> str | None:
