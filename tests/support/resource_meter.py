@@ -46,16 +46,20 @@ async def metered(measured: Measured) -> AsyncIterator[None]:
             stop.set()
         measured.seconds = time.perf_counter() - wall_start
         end_server()  # until then the CPU time of the processes that it forked does not count
-        measured.cpu, measured.children_cpu = cpu_seconds() - cpu_start, children_cpu_seconds() - children_start
-        measured.peak_mb = peak.result()
+        measured.peak_mb, sampling = peak.result()
+        measured.cpu = cpu_seconds() - cpu_start - sampling
+        measured.children_cpu = children_cpu_seconds() - children_start
 
 
-def peak_until(stop: threading.Event) -> float:
-    """The peak memory of this process and its children in MiB, sampled until `stop` is set."""
-    peak = 0.0
+def peak_until(stop: threading.Event) -> tuple[float, float]:
+    """The peak memory of this process and its children in MiB, sampled until `stop` is set, and the CPU time of that.
+
+    On a loaded machine a run lasts longer, and more samples are taken.
+    """
+    peak, start = 0.0, time.thread_time()
     while not stop.wait(SAMPLE_SECONDS):
         peak = max(peak, pss_mb_of_all(os.getpid()))
-    return peak
+    return peak, time.thread_time() - start
 
 
 def pss_mb_of_all(pid: int) -> float:
