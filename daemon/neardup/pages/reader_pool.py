@@ -213,7 +213,8 @@ class ReaderPool:
         for answer in answers.others.values():
             if isinstance(answer, Unreadable) and answer.rendered is not None:
                 PAGES_RENDERED.labels(*answer.rendered).inc()
-        self._unobserved.append(page_seconds)
+        if len(page_seconds):
+            self._unobserved.append(page_seconds)
         if sum(map(len, self._unobserved)) >= OBSERVED_AT_ONCE:
             self._observe()
 
