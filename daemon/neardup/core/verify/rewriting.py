@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from neardup.core.fingerprint.common_words import RareWords, are_rare, list_rare_words
+from neardup.core.fingerprint.common_words import Mask, RareWords, are_rare, list_rare_words
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Places
+from neardup.core.sets import find_distinct
 from neardup.core.verify.own_text import are_own
 from neardup.core.verify.sets import count_shared
 from neardup.core.verify.text import Text
@@ -54,22 +55,27 @@ def compare_rare_words(a: Text, b: Text, common: PassageHashes, least: float) ->
     if b.text_hash < a.text_hash:  # so that of several longest subsequences, (a, b) and (b, a) find the same one
         found = compare_rare_words(b, a, common, least)
         return found and Rewriting(found.rare_words, found.share, found.spans_b, found.spans_a)
-    rare, common_places = [a.rare_words, b.rare_words], [NO_PLACES, NO_PLACES]
+    rare, hashes, common_places = [a.rare, b.rare], [a.rare_hashes, b.rare_hashes], [NO_PLACES, NO_PLACES]
     if len(common):
         owns = [are_own(text.word_hashes, common) for text in (a, b)]
-        rare = [list_rare_words(text.word_hashes, text.rare & own) for text, own in zip((a, b), owns, strict=True)]
+        rare = [text.rare & own for text, own in zip((a, b), owns, strict=True)]
+        hashes = [find_distinct(text.word_hashes[own]) for text, own in zip((a, b), rare, strict=True)]
         common_places = [np.flatnonzero(~own) for own in owns]
-    counts_a, counts_b = (count_by_script(text, words.places) for text, words in zip((a, b), rare, strict=True))
+    counts_a, counts_b = map(count_by_script, (a, b), rare, hashes)
     most = float(np.sqrt(counts_a * counts_b).sum())
-    if count_shared(rare[0].hashes, rare[1].hashes) < least * most:
+    if count_shared(*hashes) < least * most:
         return None
-    return _compare(rare[0], rare[1], common_places, most)
+    in_a, in_b = list_rare_words(a.word_hashes, rare[0]), list_rare_words(b.word_hashes, rare[1])
+    return _compare(in_a, in_b, common_places, most)
 
 
-def count_by_script(text: Text, places: Places) -> npt.NDArray[np.int64]:
-    """(2,) how many of the words at these places begin with a Latin letter or a digit, and how many do not."""
-    ascii_words = np.count_nonzero(text.is_ascii[places])
-    return np.array([ascii_words, len(places) - ascii_words])
+def count_by_script(text: Text, rare: Mask, hashes: Hashes) -> npt.NDArray[np.int64]:
+    """(2,) how many of some rare words begin with a Latin letter or a digit, and how many do not.
+
+    They are given as which words of the text they are, and as their distinct hashes.
+    """
+    ascii_words = len(find_distinct(text.word_hashes[rare & text.is_ascii]))
+    return np.array([ascii_words, len(hashes) - ascii_words])
 
 
 def _compare(a: RareWords, b: RareWords, common_places: Sequence[Places], most: float) -> Rewriting:

@@ -257,38 +257,48 @@ def _assess_copied(  # noqa: PLR0917 - what both callers have at hand
 
     The longest run is measured only where the alignment finds it.
     """
-    commons = list_common_in_both([(a, b) for a, b, *_ in pairs], common)
-    shares = _find_copied_apart(words, places, commons)
+    copied = find_copied_of_pairs(words, places, NO_HASHES)
+    commons = _list_common_of_copied(pairs, copied, common)
+    shares = _find_copied_apart(words, places, copied, commons)
     signals = [
         replace(overlap, extra=_measure_extra(texts, overlap, share, held), longest_run_words=share.longest_run)
         for texts, overlap, share, held in zip(pairs, overlaps, shares, commons, strict=True)
     ]
-    whole = [n for n, measured in enumerate(signals) if shares[n].common_words and counts_common(measured, thresholds)]
-    for n, share in zip(whole, find_copied_of_pairs(words, places[whole], NO_HASHES), strict=True):
-        extra = {name: value for name, value in signals[n].extra.items() if name != COMMON_WORDS}
-        shares[n] = share
-        signals[n] = replace(signals[n], extra=extra | {COPIED_WORDS: share.words}, longest_run_words=share.longest_run)
+    for n, measured in enumerate(signals):
+        if shares[n].common_words and counts_common(measured, thresholds):
+            extra = {name: value for name, value in measured.extra.items() if name != COMMON_WORDS}
+            shares[n], signals[n] = copied[n], replace(measured, extra=extra | {COPIED_WORDS: copied[n].words})
     return [
         Assessment(find_kind(measured, thresholds), measured, share.spans_a, share.spans_b)
         for measured, share in zip(signals, shares, strict=True)
     ]
 
 
-def _find_copied_apart(words: Sequence[Hashes], places: Pairs, commons: Sequence[PassageHashes]) -> list[Copied]:
-    """What the texts of each pair share apart from its common passages."""
+def _list_common_of_copied(
+    pairs: Sequence[_Texts], copied: Sequence[Copied], common: PassageHashes
+) -> list[PassageHashes]:
+    """The common passages that both texts of each pair hold; none where nothing is copied, so that none counts."""
+    found = [NO_HASHES] * len(pairs)
+    with_copies = [n for n, share in enumerate(copied) if share.words]
+    for n, held in zip(with_copies, list_common_in_both([pairs[n][:2] for n in with_copies], common), strict=True):
+        found[n] = held
+    return found
+
+
+def _find_copied_apart(
+    words: Sequence[Hashes], places: Pairs, copied: Sequence[Copied], commons: Sequence[PassageHashes]
+) -> list[Copied]:
+    """What the texts of each pair share apart from its common passages; `copied` is what they share in all."""
     pairs_of = defaultdict[bytes, list[int]](list)
     for n, held in enumerate(commons):
-        pairs_of[held.tobytes()].append(n)
-    found = dict[int, Copied]()
+        if len(held):
+            pairs_of[held.tobytes()].append(n)
+    found = list(copied)
     for numbers in pairs_of.values():
-        found.update(
-            zip(
-                numbers,
-                find_copied_of_pairs(words, places[numbers], commons[numbers[0]]),
-                strict=True,
-            )
-        )
-    return [found[n] for n in range(len(places))]
+        apart = find_copied_of_pairs(words, places[numbers], commons[numbers[0]])
+        for n, share in zip(numbers, apart, strict=True):
+            found[n] = share
+    return found
 
 
 def _measure_run(texts: _Texts, assessment: Assessment) -> Assessment:
@@ -323,7 +333,7 @@ def _assess_rewritten(
     if not pairs:
         return found
     texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
-    shared = count_shared_pairs([text.rare_words.hashes for text in texts], places)
+    shared = count_shared_pairs([text.rare_hashes for text in texts], places)
     alike = [n for n in np.flatnonzero(shared >= REWRITTEN_WORDS).tolist() if pairs[n].languages == 1]
     commons = list_common_in_both([pairs[n][:2] for n in alike], common)
     for n, held in zip(alike, commons, strict=True):

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from neardup.core.fingerprint.common_words import Mask, RareWords, find_rare, list_rare_words
+from neardup.core.fingerprint.common_words import Mask, find_rare
 from neardup.core.fingerprint.compute import compute_text_hash as hash_of
 from neardup.core.fingerprint.compute import fingerprint_text, hash_text
 from neardup.core.fingerprint.minhash import hash_shingles
@@ -30,7 +30,7 @@ from neardup.core.verify.skeletons import Grams, list_grams
 from neardup.records import Fingerprint, Marks
 
 ASCII_END = 0x80
-RARE_WORD_BYTES = 18  # a hash, a place and two masks
+RARE_WORD_BYTES = 10  # a hash and two masks
 GRAM_BYTES = 2  # a byte of text, at most: half of the letters of Latin are consonants, and a gram has 4 bytes
 
 
@@ -133,9 +133,9 @@ class Text:
         return np.asarray(utf8[starts] < ASCII_END)
 
     @cached_property
-    def rare_words(self) -> RareWords:
-        """Its distinct rare words; none where no list has the common words of its language."""
-        return list_rare_words(self.word_hashes, self.rare)
+    def rare_hashes(self) -> Hashes:
+        """The hashes of its distinct rare words, ascending."""
+        return find_distinct(self.word_hashes[self.rare])
 
     @property
     def skeleton(self) -> Skeleton:
