@@ -26,8 +26,8 @@ class StartState(Struct, frozen=True):
     folder: Path
 
     def copy_ledger(self, into: Path) -> None:
-        if self._ledger.exists():
-            shutil.copyfile(self._ledger, into)
+        if self.ledger.exists():
+            shutil.copyfile(self.ledger, into)
 
     def settings(self, layout: Layout) -> list[str]:
         """Arguments with which a redis-server loads the snapshot of the index, if there is one."""
@@ -35,7 +35,7 @@ class StartState(Struct, frozen=True):
 
     def fill(self, kind: str, stories: int, shares: Mapping[Language, int], layouts: Sequence[Layout]) -> None:
         """Fill the ledger with stories in these shares, and snapshot an index of each layout built from it."""
-        with closing(connect(self._ledger)) as db:
+        with closing(connect(self.ledger)) as db:
             for page in Corpus(kind, shares).pages(stories):
                 commit(db, page)
         for layout in layouts:
@@ -44,11 +44,11 @@ class StartState(Struct, frozen=True):
                 redis_server(self.folder, *self.settings(layout)) as url,
                 redis.Redis.from_url(url, socket_timeout=None) as client,
             ):
-                in_own_process(scale_stages.reindex, Setup(self._ledger, layout, url))
+                in_own_process(scale_stages.reindex, Setup(self.ledger, layout, url))
                 client.save()
-        with closing(connect(self._ledger)) as db:
+        with closing(connect(self.ledger)) as db:
             outbox.prove_lookups(db)  # that building the index doubted: a run would look up all stories again
 
     @property
-    def _ledger(self) -> Path:
+    def ledger(self) -> Path:
         return self.folder / "ledger.db"

@@ -1,16 +1,20 @@
-"""Laws: the beds hold the same stories, in pages such as editors and sites make."""
+"""Laws: the beds hold the same stories, in pages such as editors and sites make, and the candidates planted in them."""
 
 import re
 from collections.abc import Sequence
 from functools import cache
 
 import pytest
+from neardup.core.fingerprint.rare_pairs import hash_rare_pairs
+from neardup.core.fingerprint.word_hashes import MIN_SHARED
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_page_text
 from neardup.core.text.normalize import tokenize
+from neardup.core.verify.text import Text
 
 from tests.bench.beds import BARE, BEDS, Bed, site_page
 from tests.bench.pages import Story, stories
+from tests.bench.rewritten import LEVELS, make_stories
 
 each_bed = pytest.mark.parametrize("bed", BEDS.values(), ids=BEDS)
 
@@ -61,3 +65,14 @@ def test_the_template_is_like_that_of_a_site() -> None:
 def test_pasted_pages_have_what_the_editors_leave(bed: str, pieces: Sequence[str]) -> None:
     page = BEDS[bed].page(few_stories()[0])
     assert not [piece for piece in pieces if piece not in page]
+
+
+def test_rare_words_nominate_the_candidates_that_are_planted_and_no_others() -> None:
+    earlier, new = make_stories(40)
+    held = [set(hash_rare_pairs(Text(" ".join(story.words)).word_hashes).tolist()) for story in earlier]
+    for name, (one_in, candidates) in LEVELS.items():
+        for n, story in enumerate(new[name]):
+            own = set(hash_rare_pairs(Text(" ".join(story.words)).word_hashes).tolist())
+            found = [place for place, hashes in enumerate(held) if len(own & hashes) >= MIN_SHARED]
+            first = n // one_in * candidates
+            assert found == ([] if n % one_in else list(range(first, first + candidates))), f"{name}: story {n}"
