@@ -77,9 +77,8 @@ async def find_passage_fault(index: "PassageIndex", ledger: Ledger) -> str | Non
     """
     if damaged := await asyncio.to_thread(lambda: list(index.check())):
         names = ", ".join(f"{damage.segment} ({damage.reason})" for damage in damaged[:MOST_NAMED])
-        stories = sum(damage.last - damage.first + 1 for damage in damaged)
-        segments = format_count(len(damaged), "damaged segment", "damaged segments")
-        return f"{segments} with up to {format_count(stories, 'story', 'stories')}: {names}; {PASSAGE_REPAIR}"
+        stories = format_count(sum(damage.last - damage.first + 1 for damage in damaged), "story", "stories")
+        return f"{len(damaged)} damaged segments with up to {stories}: {names}; {PASSAGE_REPAIR}"
     held = await asyncio.to_thread(lambda: index.held)
     missing = await ledger.do(passages.count_missing, held)
     return f"lacks {format_count(missing, 'story', 'stories')}; {PASSAGE_REPAIR}" if missing else None
