@@ -157,7 +157,7 @@ async def test_a_token_that_is_not_the_authors_is_refused_by_name(watch: Watch) 
     ):  # fmt: skip
         assert await watch.refusal(forged) == (401, "unauthenticated"), forged
     with pytest.raises(Refused, match="not signed"):
-        AuthorTokens(partial(make_signer, "k" * 40), timedelta(hours=1)).author_of(
+        AuthorTokens(partial(make_signer, "k" * 40), timedelta(hours=1)).read_author(
             "neardup_author_\udcff"
         )  # as a byte that is not UTF-8 comes
     assert await watch.refusal(token, "/v1/authors/170/copies") == (403, "other-authors-token")
@@ -190,13 +190,13 @@ def test_a_key_file_is_private_and_never_replaced(tmp_path: Path) -> None:
     lasts = timedelta(hours=1)
     former = AuthorTokens.open(key, lasts)
     token = former.make("कवि 1", 0).token
-    assert AuthorTokens.open(key, lasts).author_of(token) == "कवि 1"
+    assert AuthorTokens.open(key, lasts).read_author(token) == "कवि 1"
     key.unlink()
-    assert former.author_of(token) == "कवि 1", "while its file is replaced, the former key holds"
+    assert former.read_author(token) == "कवि 1", "while its file is replaced, the former key holds"
     make_author_key(key)
     with pytest.raises(Refused, match="not signed"):
-        former.author_of(token)
-    assert former.author_of(AuthorTokens.open(key, lasts).make("कवि 1", 0).token) == "कवि 1"
+        former.read_author(token)
+    assert former.read_author(AuthorTokens.open(key, lasts).make("कवि 1", 0).token) == "कवि 1"
     key.chmod(0o644)
     with pytest.raises(Misuse, match="every user can read"):
         AuthorTokens.open(key, lasts)

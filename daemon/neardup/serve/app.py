@@ -163,7 +163,7 @@ def _authorize_for(request: web.Request, operation: Operation) -> None:
     if signed is None:
         raise Refused(UNAUTHENTICATED, "no key signs the tokens of authors")
     request[TOKEN_NAME] = "author"
-    if signed.author_of(brought) != _parse_subject(request, operation):
+    if signed.read_author(brought) != _parse_subject(request, operation):
         raise Refused(OTHER_AUTHORS_TOKEN, "the token is not that of this author")
 
 

@@ -51,7 +51,7 @@ class AuthorTokens:
         assert isinstance(signed, str)
         return AuthorToken(f"{AUTHOR_PREFIX}{signed}", now + round(1000 * self._lasts.total_seconds()))
 
-    def author_of(self, token: str) -> str:
+    def read_author(self, token: str) -> str:
         """The author of a token.  Raises Refused for one that has expired, or that this key has not signed."""
         try:
             text, seconds = token.removeprefix(AUTHOR_PREFIX), round(self._lasts.total_seconds())

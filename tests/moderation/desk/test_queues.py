@@ -27,8 +27,8 @@ from neardup.moderation.desk.queues import (
     MeaningQueue,
     find_case_position,
     format_meaning_query,
-    number_in,
     parse_meaning_queue,
+    read_number,
 )
 from neardup.records import Language, Verdict
 from neardup.source.parse import parse_id
@@ -90,7 +90,7 @@ def test_empty_form_fields_filter_nothing() -> None:
 @pytest.mark.parametrize("text", ["-1", "x", "1.0", "٣", "9" * 13, "99999999"])
 def test_invalid_numbers_are_rejected(text: str) -> None:
     with pytest.raises(web.HTTPBadRequest):
-        number_in({"at": text}, "at")
+        read_number({"at": text}, "at")
 
 
 def queue(db: sqlite3.Connection) -> list[int]:

@@ -34,7 +34,7 @@ from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, read_author_i
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, get_desk
-from neardup.moderation.desk.queues import number_in, parse_case_queue, parse_meaning_queue
+from neardup.moderation.desk.queues import parse_case_queue, parse_meaning_queue, read_number
 from neardup.moderation.desk.security import CONFLICT, HELD
 from neardup.records import Verdict
 
@@ -59,7 +59,7 @@ class Call(Struct, frozen=True):
     @property
     def part(self) -> tuple[int, int]:
         """The position of the first that is asked for, and how many are.  Raises HTTPBadRequest."""
-        first, limit = (number_in(self.request.query, name) for name in ("first", "limit"))
+        first, limit = (read_number(self.request.query, name) for name in ("first", "limit"))
         return first or 0, min(limit or messages.PAGE_SIZE, messages.LARGEST_PAGE)
 
     async def find_case(self) -> int:
@@ -71,9 +71,9 @@ class Call(Struct, frozen=True):
     @property
     def decision(self) -> int:
         """The decision in the path.  Raises HTTPBadRequest."""
-        return number_in(self.request.match_info, "decision") or 0
+        return read_number(self.request.match_info, "decision") or 0
 
-    def verdict(self, verdict: Verdict) -> NewVerdict:
+    def make_verdict(self, verdict: Verdict) -> NewVerdict:
         """A verdict with the note of the body, on what the moderator saw."""
         return NewVerdict(verdict, getattr(self.body, "note", ""), self.moderator, getattr(self.body, "seen", ""))
 
@@ -162,7 +162,7 @@ async def hold_case(call: Call) -> messages.Lease:
 
 async def decide_case(call: Call) -> messages.Decision:
     """POST /api/cases/ID/verdict."""
-    case_id, given = await call.find_case(), call.verdict(call.body.verdict)
+    case_id, given = await call.find_case(), call.make_verdict(call.body.verdict)
     done = await call.desk.ledger.write(deciding.decide_case, case_id, call.body.leave_out, given)
     announce_verdict(call.desk, done, given.verdict)
     return await _read_decision(call, done)
@@ -170,7 +170,7 @@ async def decide_case(call: Call) -> messages.Decision:
 
 async def reopen_case(call: Call) -> messages.Decision:
     """POST /api/cases/ID/reopen."""
-    case_id, given = await call.find_case(), call.verdict(Verdict.REOPENED)
+    case_id, given = await call.find_case(), call.make_verdict(Verdict.REOPENED)
     done = await call.desk.ledger.write(deciding.reopen_case, case_id, given)
     announce_verdict(call.desk, done, given.verdict)
     return await _read_decision(call, done)
@@ -204,7 +204,7 @@ async def review_case(call: Call) -> messages.SecondAnswer:
     """POST /api/second/ID/verdict; answers with the cases that wait now."""
     case_id, given, share = (
         await call.find_case(),
-        call.verdict(call.body.verdict),
+        call.make_verdict(call.body.verdict),
         call.desk.config.review.second_reviews,
     )
     done = await call.desk.ledger.write(second_reviews.record, case_id, given, share)
@@ -235,7 +235,7 @@ async def act_on_complaint(call: Call) -> messages.ShownComplaint:
 
 
 async def _find_complaint(call: Call) -> Complaint:
-    number = number_in(call.request.match_info, "number") or 0
+    number = read_number(call.request.match_info, "number") or 0
     return _require(await call.desk.ledger.read(ledger_complaints.read_complaint, number), NO_COMPLAINT)
 
 
@@ -249,14 +249,18 @@ async def list_hidden(call: Call) -> messages.HiddenAnswer:
 
 async def hide_author(call: Call) -> messages.HiddenAnswer:
     """POST /api/authors/ID/hide."""
-    await call.desk.ledger.write(deciding.hide_author, read_author_id(call.request), call.verdict(Verdict.REOPENED))
+    await call.desk.ledger.write(
+        deciding.hide_author, read_author_id(call.request), call.make_verdict(Verdict.REOPENED)
+    )
     call.desk.wake_posting.set()
     return await list_hidden(call)
 
 
 async def show_author(call: Call) -> messages.HiddenAnswer:
     """POST /api/authors/ID/show."""
-    await call.desk.ledger.write(deciding.show_author, read_author_id(call.request), call.verdict(Verdict.REOPENED))
+    await call.desk.ledger.write(
+        deciding.show_author, read_author_id(call.request), call.make_verdict(Verdict.REOPENED)
+    )
     call.desk.wake_posting.set()
     return await list_hidden(call)
 
@@ -277,7 +281,7 @@ async def show_meaning_pair(call: Call) -> messages.MeaningPair:
 
 async def decide_meaning_pair(call: Call) -> messages.MeaningPair:
     """POST /api/meaning/A/B/verdict."""
-    given = call.verdict(call.body.verdict)
+    given = call.make_verdict(call.body.verdict)
     done = await call.desk.ledger.write(meaning.decide_pair, read_pair(call.request), given)
     announce_verdict(call.desk, done, given.verdict)
     return await show_meaning_pair(call)
@@ -285,7 +289,7 @@ async def decide_meaning_pair(call: Call) -> messages.MeaningPair:
 
 async def undo_meaning_pair(call: Call) -> messages.MeaningPair:
     """POST /api/meaning/A/B/undo."""
-    given = call.verdict(Verdict.REOPENED)
+    given = call.make_verdict(Verdict.REOPENED)
     undone = await call.desk.ledger.write(meaning.undo_latest, read_pair(call.request), given)
     announce_undo(call.desk, undone)
     return await show_meaning_pair(call)

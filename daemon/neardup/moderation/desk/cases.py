@@ -47,10 +47,10 @@ from neardup.moderation.desk.queues import (
     find_case_position,
     format_case_query,
     format_day,
-    number_in,
     parse_case_queue,
+    read_number,
 )
-from neardup.moderation.desk.story import StoryDetails, read_story_details, report_values
+from neardup.moderation.desk.story import StoryDetails, make_report_values, read_story_details
 from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import STATUS_NAMES, describe_case, describe_cluster_order
@@ -106,10 +106,10 @@ async def show_cases(request: web.Request) -> web.Response:
     """GET /: the query is that of a queue of cases, with page= and done=."""
     moderator, desk = require_moderator(request), get_desk(request)
     queue = parse_case_queue(request.query, desk.config, moderator)
-    page_number = max(number_in(request.query, "page") or 1, 1)
+    page_number = max(read_number(request.query, "page") or 1, 1)
     first = (page_number - 1) * PAGE_SIZE
     await desk.ledger.refresh_cases()
-    cases_page = await desk.ledger.read(_read_cases_page, queue, moderator, first, number_in(request.query, "done"))
+    cases_page = await desk.ledger.read(_read_cases_page, queue, moderator, first, read_number(request.query, "done"))
     return render_page(
         request,
         "cases.html.j2",
@@ -206,8 +206,8 @@ async def show_case(request: web.Request) -> web.Response:
     The query is that of its queue, with at=, page= of its pairs, and without= as for the page of a story.
     """
     moderator, desk = require_moderator(request), get_desk(request)
-    queue, at = parse_case_queue(request.query, desk.config, moderator), number_in(request.query, "at")
-    done, pairs_page = number_in(request.query, "done"), max(number_in(request.query, "page") or 1, 1)
+    queue, at = parse_case_queue(request.query, desk.config, moderator), read_number(request.query, "at")
+    done, pairs_page = read_number(request.query, "done"), max(read_number(request.query, "page") or 1, 1)
     first_pair = (pairs_page - 1) * SHOWN_PAIRS
     await desk.ledger.refresh_cases()
     case_id = await desk.ledger.read(cases.find_case, read_story_id(request))
@@ -224,7 +224,7 @@ async def show_case(request: web.Request) -> web.Response:
     return render_page(
         request,
         "case.html.j2",
-        **await report_values(request, details.lead, describe_case(dict(details.row)), partial(add_word, query)),
+        **await make_report_values(request, details.lead, describe_case(dict(details.row)), partial(add_word, query)),
         case=details,
         may_decide=may_decide,
         holder=None if lease is None or lease.moderator == moderator.name else lease,

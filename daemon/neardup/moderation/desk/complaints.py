@@ -15,12 +15,12 @@ from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, Right
 from neardup.moderation.desk.pages import (
     find_moderator,
     render_page,
+    render_send_again,
+    render_unknown_moderator,
     require_moderator,
-    send_again_page,
-    unknown_moderator_page,
 )
 from neardup.moderation.desk.parts import FORM, Desk, get_desk
-from neardup.moderation.desk.queues import number_in
+from neardup.moderation.desk.queues import read_number
 from neardup.moderation.interface import gettext, number, translate_later
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, make_evidence, receive
 from neardup.records import Language
@@ -44,7 +44,7 @@ NEED_WORDS = (*ANSWERS, *BY_HAND, REOPEN)  # the actions that say something
 async def list_all(request: web.Request) -> web.Response:
     """GET /complaints: the open complaints, the next deadline first; with closed=1 the closed ones."""
     require_moderator(request)
-    closed, page_number = "closed" in request.query, max(number_in(request.query, "page") or 1, 1)
+    closed, page_number = "closed" in request.query, max(read_number(request.query, "page") or 1, 1)
     first = (page_number - 1) * PAGE_SIZE
     read = get_desk(request).ledger.read
     listed = await read(complaints.list_complaints, closed=closed, limit=PAGE_SIZE, offset=first)
@@ -79,7 +79,9 @@ def _may_decide(moderator: Moderator, complaint: Complaint) -> bool:
 
 async def _read_complaint(request: web.Request) -> Complaint:
     """The complaint in the path.  Raises HTTPNotFound."""
-    found = await get_desk(request).ledger.read(complaints.read_complaint, number_in(request.match_info, "number") or 0)
+    found = await get_desk(request).ledger.read(
+        complaints.read_complaint, read_number(request.match_info, "number") or 0
+    )
     if found is None:
         raise web.HTTPNotFound(reason=translate_later("There is no complaint with this number"))
     return found
@@ -89,13 +91,13 @@ async def record(request: web.Request) -> web.StreamResponse:
     """POST /story/ID/complaint: fields complainant, contact, note, copied (an id or none), copied_text."""
     desk, form, moderator = get_desk(request), request[FORM], find_moderator(request)
     if moderator is None:
-        return unknown_moderator_page(request)
+        return render_unknown_moderator(request)
     moderator.require([])
     original = form.get("copied", "").strip()
     try:
         original_id = parse_id(original) if original else None
     except ValueError as error:
-        return send_again_page(request, 400, REFUSED, str(error), LABELS)
+        return render_send_again(request, 400, REFUSED, str(error), LABELS)
     given = GivenComplaint(
         read_story_id(request),
         clean_name(form.get("complainant", "")),
@@ -107,7 +109,7 @@ async def record(request: web.Request) -> web.StreamResponse:
     try:
         complaint = await receive(desk.complaints, given, moderator.name)
     except ComplaintRefused as error:
-        return send_again_page(request, 400, REFUSED, f"{error}.".capitalize(), LABELS)
+        return render_send_again(request, 400, REFUSED, f"{error}.".capitalize(), LABELS)
     _announce(desk, complaint.number, Step.RECEIVED)
     raise web.HTTPSeeOther(f"/complaint/{complaint.number}")
 
@@ -124,18 +126,18 @@ async def act(request: web.Request) -> web.StreamResponse:
     if action not in ACTIONS:
         raise web.HTTPBadRequest(reason=translate_later("Unknown action"))
     if moderator is None:
-        return unknown_moderator_page(request)
+        return render_unknown_moderator(request)
     if action in NEED_WORDS and not note:
-        return send_again_page(
+        return render_send_again(
             request, 400, translate_later("Words are needed"), translate_later("Say what was answered, or why.")
         )
     if len(note) > MAX_NOTE_LENGTH:
         limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
-        return send_again_page(request, 400, translate_later("The note is too long"), limit)
+        return render_send_again(request, 400, translate_later("The note is too long"), limit)
     try:
         await perform(desk, complaint, action, note, moderator)
     except Closed as error:
-        return send_again_page(request, 409, translate_later("The complaint is closed"), f"{error}.".capitalize())
+        return render_send_again(request, 409, translate_later("The complaint is closed"), f"{error}.".capitalize())
     raise web.HTTPSeeOther(f"/complaint/{complaint.number}")
 
 

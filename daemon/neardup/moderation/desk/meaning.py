@@ -22,8 +22,8 @@ from neardup.moderation.desk.queues import (
     MeaningQueue,
     format_meaning_query,
     make_shown_pair,
-    number_in,
     parse_meaning_queue,
+    read_number,
 )
 from neardup.moderation.desk.verdict_forms import read_query, read_verdict, render_conflict
 from neardup.moderation.interface import translate_later
@@ -58,7 +58,7 @@ class MeaningPair(Struct, frozen=True):
 async def show_queue(request: web.Request) -> web.Response:
     """GET /meaning: the widest margin first."""
     require_moderator(request)
-    desk, page_number = get_desk(request), number_in(request.query, "page") or 1
+    desk, page_number = get_desk(request), read_number(request.query, "page") or 1
     queue, first = parse_meaning_queue(request.query, desk.config), max(page_number - 1, 0) * PAGE_SIZE
 
     def read(db: sqlite3.Connection) -> tuple[list[sqlite3.Row], int, int]:

@@ -180,7 +180,7 @@ def render_error_page(request: web.Request, status: int, message: str) -> web.Re
     )
 
 
-def send_again_page(
+def render_send_again(
     request: web.Request, status: int, title: str, message: str, labels: Mapping[str, str] = MappingProxyType({})
 ) -> web.Response:
     """A page that says why a form was rejected and keeps its input; `render_error_page` if there was no form.
@@ -204,9 +204,9 @@ def send_again_page(
     )
 
 
-def unknown_moderator_page(request: web.Request) -> web.Response:
+def render_unknown_moderator(request: web.Request) -> web.Response:
     """The page that keeps the input of a form whose sender the desk does not know any more."""
     message = translate_later(
         "The desk no longer knows your name. Enter it at /name in another tab, then send this again."
     )
-    return send_again_page(request, 403, translate_later("Who are you?"), message)
+    return render_send_again(request, 403, translate_later("Who are you?"), message)

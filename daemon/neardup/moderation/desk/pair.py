@@ -17,7 +17,7 @@ from neardup.moderation.desk.deciding import Decision, read_decision
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import Desk, get_desk, load_text
 from neardup.moderation.desk.permissions import make_prefilled_query
-from neardup.moderation.desk.queues import PlaceInCase, format_case_query, number_in, parse_case_queue, place_in_case
+from neardup.moderation.desk.queues import PlaceInCase, format_case_query, parse_case_queue, place_in_case, read_number
 from neardup.moderation.evidence.graph import Graph
 from neardup.moderation.evidence.page import draw_cluster, find_passage, make_template_values
 from neardup.moderation.interface import translate_later
@@ -55,8 +55,8 @@ async def show(request: web.Request) -> web.Response:
     page has nothing of what moderators decided, and no form.
     """
     moderator, desk, pair = require_moderator(request), get_desk(request), read_pair(request)
-    queue, at = parse_case_queue(request.query, desk.config, moderator), number_in(request.query, "at")
-    word, done = number_in(request.query, "word"), number_in(request.query, "done")
+    queue, at = parse_case_queue(request.query, desk.config, moderator), read_number(request.query, "at")
+    word, done = read_number(request.query, "word"), read_number(request.query, "done")
     await desk.ledger.refresh_cases()
     details = await desk.ledger.read(_read_details, pair, done)
     if details is None:

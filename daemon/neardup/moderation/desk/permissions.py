@@ -14,9 +14,9 @@ from aiohttp import web
 from neardup.ledger import now_ms, permissions, stories
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused
 from neardup.moderation.desk.moderators import Moderator, Right
-from neardup.moderation.desk.pages import find_moderator, render_page, require_moderator, unknown_moderator_page
+from neardup.moderation.desk.pages import find_moderator, render_page, render_unknown_moderator, require_moderator
 from neardup.moderation.desk.parts import FORM, get_desk
-from neardup.moderation.desk.queues import number_in
+from neardup.moderation.desk.queues import read_number
 from neardup.moderation.interface import translate_later
 from neardup.moderation.permissions import FIELDS, WrongField, parse_grant
 from neardup.records import Language, show_id
@@ -51,7 +51,7 @@ async def enter(request: web.Request) -> web.StreamResponse:
     """POST /permissions: the fields FIELDS; a form that is refused comes back with its input."""
     moderator, form = find_moderator(request), request[FORM]
     if moderator is None:
-        return unknown_moderator_page(request)
+        return render_unknown_moderator(request)
     try:
         entered = await get_desk(request).ledger.write(_enter, parse_grant(form), moderator)
     except (PermissionRefused, WrongField) as error:
@@ -61,7 +61,7 @@ async def enter(request: web.Request) -> web.StreamResponse:
 
 async def revoke(request: web.Request) -> web.StreamResponse:
     """POST /permissions/ID/revoke."""
-    moderator, number = require_moderator(request), number_in(request.match_info, "permission") or 0
+    moderator, number = require_moderator(request), read_number(request.match_info, "permission") or 0
     try:
         await get_desk(request).ledger.write(_revoke, number, moderator)
     except PermissionRefused as error:
@@ -90,8 +90,8 @@ def _read_languages(db: sqlite3.Connection, grant: Grant) -> set[Language]:
 
 async def _render_page(request: web.Request, fields: Mapping[str, str], refused: str | None = None) -> web.Response:
     moderator, ledger = require_moderator(request), get_desk(request).ledger
-    author, number = request.query.get("author") or None, number_in(request.query, "id")
-    chosen, page_number = PermissionFilter(number, author), max(number_in(request.query, "page") or 1, 1)
+    author, number = request.query.get("author") or None, read_number(request.query, "id")
+    chosen, page_number = PermissionFilter(number, author), max(read_number(request.query, "page") or 1, 1)
     await ledger.refresh_cases()
     rows, total = await ledger.read(_list_rows, chosen, (page_number - 1) * PAGE_SIZE)
     return render_page(

@@ -74,7 +74,7 @@ def parse_case_queue(query: Mapping[str, str], config: Config, moderator: Modera
             languages=(config.registry.find(language),) if language else moderator.languages,
             kind=find_tier(kind).kind if kind else None,
             status=CASE_STATUSES[CASE_STATUSES.index(status or OPEN)],
-            similarity=share_of(similarity) if similarity else None,
+            similarity=parse_share(similarity) if similarity else None,
             author=value("author"),
             authors=Authors(authors) if authors else None,
             catalogue=value("catalogue"),
@@ -186,7 +186,7 @@ def add_word(query: str, word: int | None) -> str:
     return query if word is None else f"{query}{'&' if query else '?'}word={word}"
 
 
-def number_in(query: Mapping[str, str], name: str) -> int | None:
+def read_number(query: Mapping[str, str], name: str) -> int | None:
     """A parameter that is a number from 0 to MAX_NUMBER; None if it is missing.  Raises HTTPBadRequest."""
     text = query.get(name, "")
     if not text:
@@ -196,7 +196,7 @@ def number_in(query: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
-def share_of(text: str) -> float:
+def parse_share(text: str) -> float:
     """A share, 0 to 1.  Raises ValueError."""
     share = float(text)
     if not 0 <= share <= 1:

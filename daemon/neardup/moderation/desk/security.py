@@ -34,7 +34,7 @@ from neardup.moderation.desk.pages import (
     is_for_programs,
     render_error_page,
     render_page,
-    send_again_page,
+    render_send_again,
 )
 from neardup.moderation.desk.parts import FORM, SESSION, get_desk
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, LOGIN_SECONDS, SESSION_COOKIE, is_over_tls, set_cookie
@@ -97,7 +97,7 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
             raise
         return render_error_page(request, error.status, error.reason)
     except Transient as error:
-        response = send_again_page(
+        response = render_send_again(
             request,
             503,
             translate_later("Nothing was stored yet"),
@@ -106,7 +106,7 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
         response.headers["Retry-After"] = str(RETRY_SECONDS)
         return response
     except NotPermitted as error:
-        return send_again_page(request, 403, "This is not among your rights", f"{error}.".capitalize())
+        return render_send_again(request, 403, "This is not among your rights", f"{error}.".capitalize())
     except NeardupError as error:
         log.error("a request failed", route=find_route(request), why=str(error))
         return render_error_page(request, 500, str(error))
@@ -152,7 +152,7 @@ async def check_forms(request: web.Request, handler: Handler) -> web.StreamRespo
             raise web.HTTPForbidden(reason=translate_later("This form was not sent from this desk"))
         form = request[FORM] = await _read_form(request)
         if not sessions.is_form_token(get_desk(request).keys, request[SESSION], form.get("token", "")):
-            return send_again_page(
+            return render_send_again(
                 request,
                 403,
                 translate_later("Please send this again"),
@@ -185,7 +185,7 @@ async def require_login(request: web.Request, handler: Handler) -> web.StreamRes
         return await handler(request)
     if request.method != "GET":
         message = translate_later("Your login has ended. Log in again in another tab, then send this again.")
-        return send_again_page(request, 403, translate_later("You are not logged in"), message)
+        return render_send_again(request, 403, translate_later("You are not logged in"), message)
     raise web.HTTPSeeOther(f"/login?back={quote(request.path_qs)}")
 
 

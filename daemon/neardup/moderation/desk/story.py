@@ -65,11 +65,11 @@ async def show_story(request: web.Request) -> web.Response:
         raise web.HTTPNotFound(reason=translate_later("This story is not in the ledger"))
     headline = describe_similarity(details.found)
     return render_page(
-        request, "story.html.j2", **await report_values(request, details, headline, partial(add_word, ""))
+        request, "story.html.j2", **await make_report_values(request, details, headline, partial(add_word, ""))
     )
 
 
-async def report_values(
+async def make_report_values(
     request: web.Request, details: StoryDetails, headline: str, pair_query: Callable[[int | None], str]
 ) -> dict[str, Any]:
     """The values of the template of a story.

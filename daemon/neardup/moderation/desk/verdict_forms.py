@@ -32,9 +32,9 @@ from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, choos
 from neardup.moderation.desk.pages import (
     find_moderator,
     render_page,
+    render_send_again,
+    render_unknown_moderator,
     require_moderator,
-    send_again_page,
-    unknown_moderator_page,
 )
 from neardup.moderation.desk.parts import FORM, Connections, announce_undo, announce_verdict, get_desk
 from neardup.moderation.desk.queues import (
@@ -42,9 +42,9 @@ from neardup.moderation.desk.queues import (
     QueuePosition,
     find_case_position,
     format_case_query,
-    number_in,
     parse_case_queue,
     place_in_case,
+    read_number,
 )
 from neardup.moderation.interface import gettext, number, translate_later
 from neardup.records import Verdict
@@ -78,9 +78,9 @@ def read_verdict(request: web.Request, verdict: Verdict | None = None) -> NewVer
     note = clean_note(f"{form.get('saved', '')}\n{form.get('note', '')}")
     if len(note) > MAX_NOTE_LENGTH:
         limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
-        return send_again_page(request, 400, translate_later("The note is too long"), limit)
+        return render_send_again(request, 400, translate_later("The note is too long"), limit)
     if moderator is None:
-        return unknown_moderator_page(request)
+        return render_unknown_moderator(request)
     return NewVerdict(given_verdict, note, moderator, form.get("seen", ""))
 
 
@@ -135,7 +135,7 @@ async def reopen_case(request: web.Request) -> web.StreamResponse:
     if isinstance(given, web.Response):
         return given
     if not given.note:
-        return send_again_page(request, 400, "A reason is needed", "Say why the case is opened again.")
+        return render_send_again(request, 400, "A reason is needed", "Say why the case is opened again.")
     queue, at = _read_queue(request, given.moderator)
     try:
         done = await ledger.write(deciding.reopen_case, case_id, given)
@@ -154,7 +154,7 @@ async def decide_chosen_cases(request: web.Request) -> web.StreamResponse:
     queue, _ = _read_queue(request, given.moderator)
     states = _read_chosen_cases(form)
     if not states:
-        return send_again_page(request, 400, "No case was chosen", "Mark the cases that the verdict is for.")
+        return render_send_again(request, 400, "No case was chosen", "Mark the cases that the verdict is for.")
     await ledger.refresh_cases()
     try:
         done = await ledger.write(deciding.decide_cases, states, given)
@@ -183,7 +183,7 @@ def _read_excepted_flags(form: Mapping[str, str]) -> set[int]:
 def _read_queue(request: web.Request, moderator: Moderator) -> tuple[CaseQueue, int | None]:
     """The queue in the form's field `query`, and the position in it."""
     query = read_query(request)
-    return parse_case_queue(query, get_desk(request).config, moderator), number_in(query, "at")
+    return parse_case_queue(query, get_desk(request).config, moderator), read_number(query, "at")
 
 
 async def _claim_next(ledger: Connections, queue: CaseQueue, position: QueuePosition, moderator: str) -> int | None:
@@ -217,7 +217,7 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
     if isinstance(given, web.Response):
         return given
     query = read_query(request)
-    queue, at = parse_case_queue(query, desk.config, given.moderator), number_in(query, "at")
+    queue, at = parse_case_queue(query, desk.config, given.moderator), read_number(query, "at")
     try:
         done = await ledger.write(deciding.decide_pair, pair, given)
     except Conflict as error:
@@ -236,7 +236,7 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
 
 async def undo_decision(request: web.Request) -> web.StreamResponse:
     """POST /undo/DECISION: fields `seen` and `query`; leads `back`, or to the pair, the case, or the queue of cases."""
-    desk, done = get_desk(request), number_in(request.match_info, "decision") or 0
+    desk, done = get_desk(request), read_number(request.match_info, "decision") or 0
     given = read_verdict(request, Verdict.REOPENED)
     if isinstance(given, web.Response):
         return given
@@ -252,7 +252,7 @@ async def undo_decision(request: web.Request) -> web.StreamResponse:
     if back:
         raise web.HTTPSeeOther(choose_local_path(back))
     query = read_query(request)
-    queue, at = parse_case_queue(query, desk.config, given.moderator), number_in(query, "at")
+    queue, at = parse_case_queue(query, desk.config, given.moderator), read_number(query, "at")
     raise web.HTTPSeeOther(f"{_find_path(undone)}{format_case_query(queue, at=at)}")
 
 
