@@ -92,3 +92,17 @@ def test_enough_stories_of_each_language_are_drawn(drawn_at_once: int, monkeypat
             assert story == Story(story.id, language, f"{story.id}.html")
             assert story.id > 0, "works are left out"
             assert story.id % (4 if language == ODIA else 2) == 0, "a story of another language or length"
+
+
+@given(st.permutations(range(6)), st.integers(1, 4), st.integers(0, 7), st.integers(3, 6))
+def test_the_latest_stories_are_drawn(written: list[int], at_once: int, since: int, most: int) -> None:
+    """The stories become known in the order of their writing, each a millisecond after the one before."""
+    db = ledger_in_memory()
+    for time, story_id in enumerate(written):
+        commit(db, Fingerprinted(Story(story_id, HINDI), fingerprint_of(story_id.to_bytes(16)), None))
+        db.execute("UPDATE stories SET known_since = ? WHERE id = ?", (time, story_id))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(self_checks, "ROWS_AT_ONCE", at_once)
+        drawn = self_checks.draw_latest(db, since, most)
+    assert len(drawn) == len(set(drawn)) == min(most, max(len(written) - since, 0))
+    assert set(drawn) <= set(written[since:])

@@ -150,6 +150,12 @@ def test_a_serial_is_found_by_its_series_in_order_of_publication(platform: Platf
     assert platform.kinds().keys() == left, "three new chapters stand between the third and the fourth"
 
 
+def test_a_story_without_a_known_author_is_in_no_serial(platform: Platform) -> None:
+    platform.write(99, None, "copy भाग 9", "77", 9)
+    assert serials.list_matches_of_story(platform.db, 99) == (None, [])
+    assert serials.list_matches_of_story(platform.db, 11) == ("copy", [])
+
+
 @pytest.mark.parametrize(
     ("shared", "why"),
     [

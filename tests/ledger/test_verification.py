@@ -3,15 +3,17 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from neardup.core.verify.tiers import EXACT, PARTIAL, PASSAGE
-from neardup.ledger import candidates, cases, flags, transaction, verdicts, verification
+from neardup.ledger import candidates, cases, flags, similarities, transaction, verdicts, verification
 from neardup.ledger.candidates import Matches
 from neardup.ledger.flags import Selection
+from neardup.ledger.verification import ALL_SIGNALS, STORY_COLUMNS
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Fingerprinted, Kind, Signals, Skip, Skipped, Story, Verdict
 
@@ -68,6 +70,42 @@ def test_whole_texts_match_as_if_there_were_no_passages(
         verify(alone, kind)
         of_whole = both.execute("SELECT a, b, kind FROM flags WHERE NOT by_passages ORDER BY a, b").fetchall()
         assert of_whole == alone.execute("SELECT a, b, kind FROM flags ORDER BY a, b").fetchall()
+
+
+WRITTEN = {
+    "flags": f"SELECT a, b, kind, status, language, severity, strength, similarity, by_passages, fingerprint_version,"
+    f" {ALL_SIGNALS}, {', '.join(STORY_COLUMNS)} FROM flags ORDER BY a, b",
+    "near misses": f"SELECT a, b, by_passages, {ALL_SIGNALS} FROM candidates WHERE verified_at IS NOT NULL",
+    "chapters": "SELECT * FROM chapters ORDER BY story_id",
+    "similarities": "SELECT * FROM similarities ORDER BY story_id",
+}
+assessments = st.tuples(st.sampled_from([None, PARTIAL, EXACT]), st.sampled_from([0.25, 0.5]), st.booleans())
+
+
+@settings(deadline=None, max_examples=count_examples(60))
+@given(st.dictionaries(st.sampled_from([*combinations(range(1, 5), 2)]), assessments))
+def test_the_first_flags_of_a_ledger_are_written_as_any_others(
+    found: dict[tuple[int, int], tuple[Kind | None, float, bool]],
+) -> None:
+    with closing(ledger_in_memory()) as at_once, closing(ledger_in_memory()) as in_turn:
+        for db in (at_once, in_turn):
+            for number, author, series in ((1, "x", "9"), (2, "x", None), (3, None, "9"), (4, "y", "9")):
+                story = Story(number, HINDI, author_id=author, series_id=series, published_at=5 - number)
+                commit(db, Fingerprinted(story, fingerprint_of(number.to_bytes(16)), None))
+            with transaction(db):
+                for (a, b), (_, _, by_passages) in found.items():
+                    candidates.nominate(db, Matches(b, [] if by_passages else [a], 9, [a] if by_passages else []))
+        rows = []
+        for pair in candidates.list_pending(in_turn, BEFORE_ALL, 99):
+            kind, share, by_passages = found[pair.a.id, pair.b.id]
+            rows.append((pair, Assessment(kind, Signals(40, False, share, share, 0.4)), by_passages))
+        new = verification.record(in_turn, [row[:2] for row in rows], "v")
+        with transaction(at_once):
+            at_once.execute("DELETE FROM candidates")
+            assert verification.put_first_flags(at_once, rows, "v") == new
+            similarities.refresh(at_once)
+        for name, query in WRITTEN.items():
+            assert at_once.execute(query).fetchall() == in_turn.execute(query).fetchall(), name
 
 
 def test_pair_nominated_both_ways_is_one_of_whole_texts(db: sqlite3.Connection) -> None:

@@ -161,11 +161,12 @@ async def test_a_message_is_verified_by_either_of_two_secrets(tmp_path: Path) ->
 
 async def test_new_flags_are_posted_once_a_story_and_old_ones_never(tmp_path: Path) -> None:
     async with webhook_server(200, 200) as (url, received), open_ledger(tmp_path, url) as (ledger, config):
-        await ledger.do(flag_pair, 3, 9)
-        await ledger.do(flag_pair, 4, 9)
+        for earlier, later in ((3, 9), (4, 9), (3, 4)):
+            await ledger.do(flag_pair, earlier, later)
         for _ in range(2):
             await post_due_events(ledger.do, config)
-    [event] = received
+    [of_one, event] = sorted(received, key=lambda event: event["story_id"])
+    assert (of_one["story_id"], [match["id"] for match in of_one["matches"]]) == (4, [3])
     assert (event["event"], event["story_id"], event["language"]) == ("flags", 9, "HINDI")
     assert sorted(match["id"] for match in event["matches"]) == [3, 4]
     assert event["text"].startswith("neardup: story 9 has 2 new flags (")

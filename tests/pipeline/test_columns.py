@@ -22,10 +22,10 @@ from neardup.pages.results import Deliver, NotModified, PageResult, ReadFailed, 
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.worker import Jobs, Known, Worker, read_known
-from neardup.records import RENDERINGS, BadRow, Dead, Fingerprint, ListedRow, Mark, MarkReason, Skip, Story
+from neardup.records import RENDERINGS, BadRow, Dead, Fingerprint, ListedRow, Mark, MarkReason, Skip, Skipped, Story
 from neardup.source import make_blocks
 
-from tests.support.builders import ledger_in_memory
+from tests.support.builders import fingerprinted, ledger_in_memory
 from tests.support.languages import HINDI, TAMIL
 
 BATCH, WORKERS, DEPTH = 5, 7, 6
@@ -194,3 +194,16 @@ async def test_a_run_in_columns_equals_its_rows_one_by_one(
             states.append(bed.state())
     assert states[0] == states[1]
     assert states[0]["counts"]["listed"] == len(listing), "a row has no outcome, or two"
+
+
+ends = st.none() | st.integers(-9, 9)
+
+
+@given(st.lists(st.booleans(), max_size=8), st.builds(slice, ends, ends))
+def test_a_slice_of_outcomes_has_those_at_its_places(are_fingerprinted: list[bool], places: slice) -> None:
+    outcomes = Outcomes.of(
+        fingerprinted(n, n) if is_fingerprinted else Skipped(Story(n, HINDI), Skip.EMPTY)
+        for n, is_fingerprinted in enumerate(are_fingerprinted)
+    )
+    assert outcomes[places].objects() == outcomes.objects()[places]
+    assert outcomes[places].keys == outcomes.keys[places]

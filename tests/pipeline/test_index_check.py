@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Struct
 from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
@@ -20,7 +22,7 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, candidates, outbox, passages, stories, versions
 from neardup.ledger.outbox import Scrubbing
 from neardup.pipeline import index_check
-from neardup.pipeline.index_check import IndexCheck, scrub
+from neardup.pipeline.index_check import IndexCheck, compare_counts, scrub
 from neardup.pipeline.index_sync import rebuild, replay
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.summary import IndexFaults
@@ -156,3 +158,11 @@ async def test_a_damaged_segment_is_removed_and_its_stories_are_missing(scene: S
     assert await scene.ledger.do(passages.count_missing, scene.passages.held) == STORIES
     await scene.night()
     assert (await scene.state()).damaged == 1
+
+
+@given(st.integers(0, 1_000), st.integers(0, 1_000))
+def test_counts_differ_by_more_than_one_story_and_the_share(held: int, counted: int) -> None:
+    differing = compare_counts({"TAMIL": held, "HINDI": 3}, {"TAMIL": counted, "HINDI": 2})
+    is_far = abs(held - counted) > 1 and abs(held - counted) * 100 > held
+    assert differing == ({"TAMIL": (held, counted)} if is_far else {})
+    assert compare_counts({}, {"TAMIL": 2}) == {"TAMIL": (0, 2)}, "stories that the ledger does not have"

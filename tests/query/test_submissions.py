@@ -11,6 +11,7 @@ from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
 from neardup.errors import Fatal, Forgotten, Misuse, TooLarge
 from neardup.ledger import candidates, files, lock, outbox, stories, submissions
+from neardup.pipeline import upkeep
 from neardup.query.check import Submission
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
 from structlog.testing import capture_logs
@@ -185,6 +186,19 @@ async def test_a_story_that_a_run_wrote_meanwhile_is_found_by_the_second_lookup(
     assert (await platform.index.read_position()).applied == await platform.ledger.do(outbox.read_last_seq)
     assert await platform.ledger.do(submissions.count_unsettled) == 0
     assert not await platform.upkeep.do_due_work(), "there is nothing left to do"
+
+
+async def test_no_lookup_is_left_however_many_are_to_be_made(
+    platform: CheckedLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "STORIES_PER_LOOKUP", 2)
+    for story_id in range(5):
+        await platform.put(HINDI, story_id, words_of(HINDI, f"{story_id}"))
+    await platform.index_all()
+    held = platform.upkeep
+    await held._passages.keep_up()
+    await upkeep.settle_all(held._index, held._passages, platform.ledger, held._detection)
+    assert await platform.ledger.do(submissions.count_unsettled) == 0
 
 
 async def test_upkeep_goes_on_after_any_error(platform: CheckedLedger, monkeypatch: pytest.MonkeyPatch) -> None:
