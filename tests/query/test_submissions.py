@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from itertools import combinations
 from pathlib import Path
+from random import Random
+from string import ascii_lowercase
 
 import pytest
+from neardup.config import Detection
 from neardup.core.columns import Outcomes
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
@@ -199,6 +202,19 @@ async def test_no_lookup_is_left_however_many_are_to_be_made(
     await held._passages.keep_up()
     await upkeep.settle_all(held._index, held._passages, platform.ledger, held._detection)
     assert await platform.ledger.do(submissions.count_unsettled) == 0
+
+
+async def test_a_copy_behind_a_passage_that_has_become_common_is_found(tmp_path: Path) -> None:
+    rng = Random(1)
+    prayer, copied, *own = (
+        ["".join(rng.choices(ascii_lowercase, k=7)) for _ in range(n)] for n in (120, 90, *[300] * 5)
+    )
+    async with checked_ledger(tmp_path, Detection(max_matches=1, common_passage=3)) as platform:
+        for n, shared in enumerate((copied, prayer, prayer + copied, prayer, prayer)):
+            assert (0, 2) not in await platform.flagged(), "there was room for one match, which was the prayer"
+            await platform.put(ENGLISH, n, own[n] + shared)
+            await platform.upkeep.do_due_work()
+        assert await platform.flagged() == {(0, 2): PASSAGE}
 
 
 async def test_upkeep_goes_on_after_any_error(platform: CheckedLedger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,14 @@ def test_the_text_is_the_same_however_its_charset_is_declared(language: Language
     } == set()
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_has_a_tenth_of_its_nuls_at_the_other_bytes_at_most(encoding: str) -> None:
+    """The one of `Ā` stands where the letters of ASCII have none."""
+    for wide, is_known in ((0, True), (1, True), (2, False)):
+        text = f"abcdefghij{'Ā' * wide}"
+        assert (decode(text.encode(encoding), None) == text) is is_known, f"{wide} of 10"
+
+
 def test_escapes_of_iso_2022_jp_between_letters_show_nothing() -> None:
     text = TEXTS[ENGLISH].encode("ascii", "ignore")
     page = b"<meta charset=iso-2022-jp><p>" + text.replace(b"e", b"e\x1b(B")
