@@ -7,6 +7,8 @@ Everything that the program repeats, and for how long:
 | an event of a webhook | `moderation.webhook`, by the ledger's outbox | 15 attempts, in about 40 hours |
 | a request to a store, S3, the webhook of runs; a lookup of `check` | `retry_call`, here | 5 attempts or 60 seconds |
 | a request of a run to its index | `retry_forever`, by `pipeline.index_wait` | it works, or the run ends |
+| a page on a connection that the store has closed | libcurl, in `pages.s3` | the second time |
+| the page of a text that is gone | `pages.reader_process` | the second time |
 | a page whose reader process died | `pages.reader_pool` | the second death |
 | starting reader processes | `pages.reader_pool`, by `retry_times` | the third time in a row |
 | a story whose processing raised a defect | `pipeline.worker` | the second time |
@@ -53,6 +55,12 @@ async def retry_forever(stage: str, call: Callable[[], Awaitable[T]]) -> T:
     return await _retry(stage, call, "debug", {}, attempts=None, timeout=None, wait_max=PATIENT_WAIT_SECONDS)
 
 
+def report_retry(stage: str, failed: Transient, level: str, **about: int | str) -> None:
+    """Count and log that an attempt is repeated."""
+    RETRIES.labels(stage, failed.reason).inc()
+    getattr(log, level)("trying again", stage=stage, why=str(failed), **about)
+
+
 async def _retry(
     stage: str, call: Callable[[], Awaitable[T]], level: str, about: dict[str, int | str], **limits: Any
 ) -> T:
@@ -67,8 +75,7 @@ async def _retry(
         with attempt:
             if attempt.num == 1:
                 raise failed
-            RETRIES.labels(stage, failed.reason).inc()
-            getattr(log, level)("trying again", stage=stage, why=str(failed), **about)
+            report_retry(stage, failed, level, **about)
             try:
                 return await call()
             except Transient as error:

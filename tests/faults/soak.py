@@ -17,11 +17,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 from msgspec import Struct, field
@@ -31,10 +32,11 @@ from neardup.ledger import read
 from tests.support.command import Neardup
 from tests.support.faults.bed import BUCKET, configuration
 from tests.support.faults.consistency import exported_pairs, index_faults
-from tests.support.faults.fault_proxy import Fault, Proxy, proxied
-from tests.support.faults.fault_table import NOT_COMPARED, OVERTAKEN, Row, Said, find_crashed, make_row, table
-from tests.support.faults.redis_faults import FAULTS, Hanging, OtherPassword, RedisServer
+from tests.support.faults.fault_proxy import Fault, InjectedFault, Proxy, proxied
+from tests.support.faults.fault_table import Row, Said, find_crashed, make_row, table
+from tests.support.faults.redis_faults import FAULTS, OtherPassword, RedisServer
 from tests.support.faults.soak_stories import expected_pairs, write_stories
+from tests.support.faults.store_messages import find_messages
 from tests.support.forked_command import ForkedProcess
 from tests.support.resource_meter import pss_mb_of_all
 from tests.support.s3_server import object_server
@@ -46,7 +48,8 @@ SILENCE_EVERY = 50_000  # answers; each silence costs a timeout of half a minute
 DEAD_LETTER_EVERY = 2_000  # stories; the page of one fails until the faults have ended
 TRANSIENT = (Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Fault.RESET_INSIDE, Fault.WRONG_ETAG)
 REDIS_FAULTS = [fault for fault in FAULTS if fault is not OtherPassword]  # a wrong password ends a run that starts
-REDIS_SECONDS = 2.0  # the duration of a Redis fault
+POLL_SECONDS = 0.1  # of the log, during a Redis fault
+SECONDS_TO_SAY = 10.0  # a message about an attempt follows the pause before the next one
 TENTHS = 10
 
 
@@ -60,35 +63,24 @@ class Soaked(Struct):
     exported: Counter[tuple[int, int]] = field(default_factory=Counter)
     store: Counter[Fault] = field(default_factory=Counter)
     redis: Counter[str] = field(default_factory=Counter)
-    kills: int = 0
+    kills: list[float] = field(default_factory=list)  # seconds of the monotonic clock
     retried: int = 0
     seconds: float = 0.0
     memory_mb: list[float] = field(default_factory=lambda: [0.0] * TENTHS)
-    events: Counter[str] = field(default_factory=Counter)  # of the logs
-    crashed: int = 0
+    said: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
-    def rows(self) -> list[Row]:
-        """The rows of the fault table, by what says that there was a fault."""
-        etags, waits = self.store[Fault.WRONG_ETAG], self.events["waiting"]
-        store, redis = self.store.total() - etags, self.redis.total()
-        said = min(store, self.events["trying again"] + self.events["dead-lettered"]) + min(redis, waits) + self.crashed
-        unsaid = store + redis + self.kills - said
-        twice = sum(n - 1 for n in self.exported.values() if n > 1)
-        scenario, by = "soak: store, Redis and kills at once", "trying again, dead letter, waiting, run crashed"
-        found = make_row(
-            scenario,
-            said,
-            Said(by, said),
+    @property
+    def row(self) -> Row:
+        """The row of the fault table."""
+        return make_row(
+            "soak: store, Redis and kills at once",
+            self.store.total() + self.redis.total() + len(self.kills),
+            Said("trying again, dead letter, waiting, run crashed", self.said.total()),
             in_flight=self.in_flight,
             lost=self.listed - self.held,
-            flagged_twice=twice,
+            flagged_twice=sum(n - 1 for n in self.exported.values() if n > 1),
         )
-        return [
-            found,
-            make_row(scenario, etags, Said(NOT_COMPARED, 0)),
-            make_row(scenario, unsaid, Said(OVERTAKEN, 0)),
-        ]
 
 
 def _inject_store_faults(proxy: Proxy) -> None:
@@ -105,34 +97,6 @@ def _inject_store_faults(proxy: Proxy) -> None:
     proxy.always = fault
 
 
-@contextmanager
-def _redis_faults(server: RedisServer, every: float, injected: Counter[str], ledger: Path) -> Iterator[None]:
-    """Inject one Redis fault after another, each `every` seconds after the last, once the run has made progress."""
-    ended = threading.Event()
-
-    def inject_faults() -> None:
-        n, held = 0, -1
-        while not ended.wait(every):
-            if held == (held := _held(ledger)):  # rebuilding a large index takes a while
-                continue
-            fault = REDIS_FAULTS[n % len(REDIS_FAULTS)]()
-            n += 1
-            fault.prepare(server)
-            fault.inject(server)
-            ended.wait(3 * REDIS_SECONDS if isinstance(fault, Hanging) else REDIS_SECONDS)
-            fault.repair(server)
-            injected[fault.label] += 1
-            held = _held(ledger)
-
-    with ThreadPoolExecutor(1, "redis faults") as thread:
-        injecting = thread.submit(inject_faults)
-        try:
-            yield
-        finally:
-            ended.set()
-        injecting.result()
-
-
 def _held(ledger: Path) -> int:
     with suppress(NeardupError, sqlite3.OperationalError), closing(read(ledger)) as db:
         return int(db.execute("SELECT coalesce(sum(stories), 0) FROM languages").fetchone()[0])
@@ -142,6 +106,17 @@ def _held(ledger: Path) -> int:
 class _Soak(Struct):
     neardup: Neardup
     soaked: Soaked
+    ended: int = 0  # processes
+    refused: int = 0  # those that could not start, as Redis was away
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The lines of the logs."""
+        lines = (line for path in self.neardup.folder.glob("*.err") for line in path.read_bytes().splitlines())
+        return [json.loads(line) for line in lines if line.startswith(b"{") and line.endswith(b"}")]
+
+    def count_waits(self) -> int:
+        """How often a run has said that it waits, or could not start because Redis was away."""
+        return [line["event"] for line in self.lines()].count("waiting") + self.refused
 
     def run(self, command: str, upto: int, kills: int) -> None:
         """Run a command until it completes, and kill it `kills` times before the ledger holds `upto` stories."""
@@ -155,9 +130,11 @@ class _Soak(Struct):
                 self.neardup.start(command, "--json", env={}, output=stdout, errors=stderr) as process,
             ):
                 was_killed = self._watched(process, marks)
+            self.refused += process.returncode == Transient.exit_code
+            self.ended += 1
             if was_killed:
                 continue
-            if process.returncode == Transient.exit_code:  # Redis was down at the start; systemd would restart it
+            if process.returncode == Transient.exit_code:  # systemd would restart it
                 continue
             if process.returncode:
                 self.soaked.wrong.append(f"{command} ended with {process.returncode}")
@@ -180,7 +157,7 @@ class _Soak(Struct):
                 marks.pop(0)
                 process.send_signal(signal.SIGKILL)
                 process.wait()
-                self.soaked.kills += 1
+                self.soaked.kills.append(time.monotonic())
                 self.soaked.in_flight += self._in_flight()
                 return True
         return False
@@ -199,6 +176,39 @@ class _Soak(Struct):
         self.soaked.exported += Counter((max(pair), min(pair)) for pair in exported_pairs(ended.out).elements())
 
 
+@contextmanager
+def _redis_faults(work: "_Soak", server: RedisServer, every: float) -> Iterator[None]:
+    """Inject one Redis fault after another, each `every` seconds after the last, once the run has made progress.
+
+    A fault lasts until the run waits for Redis, or ends; it counts if the run notices.
+    """
+    ended = threading.Event()
+
+    def inject_faults() -> None:
+        n, held = 0, -1
+        while not ended.wait(every):
+            if held == (held := _held(work.neardup.ledger)):  # rebuilding a large index takes a while
+                continue
+            fault = REDIS_FAULTS[n % len(REDIS_FAULTS)]()
+            n += 1
+            fault.prepare(server)
+            waits, processes = work.count_waits(), work.ended
+            fault.inject(server)
+            while work.count_waits() == waits and work.ended == processes and not ended.wait(POLL_SECONDS):
+                """The run has not asked Redis yet."""
+            fault.repair(server)
+            work.soaked.redis[fault.label] += work.count_waits() > waits
+            held = _held(work.neardup.ledger)
+
+    with ThreadPoolExecutor(1, "redis faults") as thread:
+        injecting = thread.submit(inject_faults)
+        try:
+            yield
+        finally:
+            ended.set()
+        injecting.result()
+
+
 def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
     """Soak a new ledger, with `kills` kills and `redis_every` seconds between two Redis faults."""
     rows = write_stories(folder / "stories", count)
@@ -212,12 +222,12 @@ def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
             neardup.configure(configuration(proxy.endpoint, manifest, server.url))
             work, began = _Soak(neardup, soaked), time.monotonic()
             _inject_store_faults(proxy)
-            with _redis_faults(server, redis_every, soaked.redis, neardup.ledger):
+            with _redis_faults(work, server, redis_every):
                 for command, upto, share in (("backfill", first, kills - kills // 4), ("daily", count, kills // 4)):
                     _write_manifest(manifest, rows[:upto])
                     work.run(command, upto, share)
                     work.export()
-            soaked.store = Counter({fault: n for fault, n in proxy.injected.items() if fault is not Fault.NONE})
+            soaked.store = Counter(fault.kind for fault in proxy.injected)
             proxy.plan({})
             before = _held(neardup.ledger)
             work.run("retry", count, 0)
@@ -225,18 +235,27 @@ def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
             soaked.seconds = time.monotonic() - began
             soaked.held = _held(neardup.ledger)
             soaked.retried = soaked.held - before
-            soaked.events = _count_events(neardup.folder)
-            soaked.crashed = find_crashed(neardup.ledger, soaked.kills).faults
+            soaked.said = Counter(
+                store=_count_said(proxy.injected, find_messages(work.lines()), soaked.kills),
+                redis=soaked.redis.total(),
+                kills=find_crashed(neardup.ledger, len(soaked.kills)).faults,
+            )
             _compare(work, server.url)
     finally:
         server.stop()
     return soaked
 
 
-def _count_events(folder: Path) -> Counter[str]:
-    """How often each event is in the logs."""
-    lines = (line for path in folder.glob("*.err") for line in path.read_text(encoding="utf-8").splitlines())
-    return Counter(json.loads(line)["event"] for line in lines if line.startswith("{"))
+def _count_said(injected: Sequence[InjectedFault], messages: Sequence[str], kills: Sequence[float]) -> int:
+    """How many faults of the store were said: by a message with the path, or by a kill before there could be one."""
+    by_path = defaultdict[str, list[float]](list)
+    for fault in injected:
+        by_path[fault.path].append(fault.time)
+    said = 0
+    for path, times in by_path.items():
+        cut_off = sum(any(0 <= kill - at < SECONDS_TO_SAY for at in times) for kill in kills)
+        said += min(len(times), cut_off + sum(path in message for message in messages))
+    return said
 
 
 def _compare(work: _Soak, url: str) -> None:
@@ -260,7 +279,7 @@ def main() -> None:
     count = int(sys.argv[1]) if sys.argv[1:] else STORIES
     with tempfile.TemporaryDirectory() as folder:
         soaked = soak(Path(folder), count, kills=20, redis_every=20.0)
-    sys.stdout.write("\n".join(table(soaked.rows())) + "\n")
+    sys.stdout.write("\n".join(table([soaked.row])) + "\n")
     for name in ("listed", "held", "expected", "store", "redis", "kills", "retried", "seconds", "memory_mb"):
         sys.stdout.write(f"{name}: {getattr(soaked, name)}\n")
     sys.stdout.write("\n".join(soaked.wrong[:50]) + "\n")

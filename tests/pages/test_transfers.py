@@ -36,7 +36,7 @@ def proxy(server: Server) -> Iterator[Proxy]:
         yield made
 
 
-FAULTS = [fault for fault in Fault if fault is not Fault.WRONG_ETAG]
+FAULTS = [*Fault]
 
 
 def outcome(fetch: Callable[[], Page | None]) -> object:
@@ -79,6 +79,28 @@ def test_a_request_ends_among_others_as_it_does_alone(proxy: Proxy, faults: list
     alone = {n: outcome(partial(fetch_page, pages, f"{n}.html")) for n in range(len(faults))}
     for n, fault in enumerate(faults):
         assert without_numbers(concurrent[n]) == without_numbers(alone[n]), (fault, concurrent[n], alone[n])
+
+
+@pytest.mark.parametrize("connections", [1, 2, 3])
+def test_it_is_counted_how_often_libcurl_sends_a_request_again(proxy: Proxy, connections: int) -> None:
+    pages = Pages(content_of(proxy.endpoint))
+    control, peer = socket.socketpair()
+    with control, peer:
+        transfers = Transfers(control.fileno())
+        for planned, expected in (
+            ([Fault.NONE] * connections, [0] * connections),  # which opens as many connections
+            ([Fault.RESET] * connections, [connections]),
+        ):
+            proxy.plan({"/stories/html/1.html": planned})
+            for _ in expected:
+                transfers.begin(pages.begin("1.html"))
+            counted = []
+            while transfers.under_way:
+                transfers.advance(wait=True)
+                while ended := transfers.pop_finished():
+                    assert pages.read_page(ended), "the last request was not answered"
+                    counted.append(ended.resent)
+            assert counted == expected
 
 
 def without_numbers(outcome: object) -> str:

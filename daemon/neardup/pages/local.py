@@ -75,6 +75,7 @@ class File:
     """The counterpart of `neardup.pages.s3.Get`; it has no transfer to wait for."""
 
     curl = None
+    resent = 0
     body_bytes = 0
     is_text = False  # a plain text, not markup
 
@@ -113,6 +114,7 @@ class GivenPage:
     """The counterpart of `File` for a page that came with the request."""
 
     curl = None
+    resent = 0
     url = "the given page"
     max_bytes = sys.maxsize
 

@@ -35,7 +35,7 @@ from neardup.pages.results import (
 from neardup.pages.store import REFERENCE, WorkPages, find_location, make_path, make_paths
 from neardup.pages.watchdog import CHECK_SECONDS
 from neardup.records import Dead, Story, is_work
-from neardup.retry import retry_call, retry_times
+from neardup.retry import report_retry, retry_call, retry_times
 from neardup.telemetry.lazy_metrics import observe_all
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import PAGES_RENDERED, RETRIES, STAGE_SECONDS
@@ -207,7 +207,9 @@ class ReaderPool:
         return cast("tuple[PageResult, str | None]", result if isinstance(result, tuple) else (result, None))
 
     def _take_note(self, answers: Answers) -> None:
-        """Take note of what pages took, and of those without a story that were rendered."""
+        """Take note of what pages took, of those without a story that were rendered, and of repeated requests."""
+        for repeat in answers.repeats:
+            report_retry("fetch", repeat, "info")
         page_seconds = np.frombuffer(answers.seconds, np.float32).reshape(-1, 3)
         self.concurrency.observe(page_seconds[:, 0].tolist() + answers.fetching)
         for answer in answers.others.values():

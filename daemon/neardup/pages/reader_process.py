@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.packed_page import Records, pack
@@ -37,7 +37,7 @@ from neardup.core.page import (
 )
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
-from neardup.errors import Gone, NeardupError
+from neardup.errors import Gone, NeardupError, Transient
 from neardup.pages.fork_server import STDERR
 from neardup.pages.local import AnyContent, File, GivenPage, PlainContent
 from neardup.pages.results import NotModified, make_crash
@@ -87,7 +87,8 @@ class Answers(NamedTuple):
 
     The pages at the places `at` were fingerprinted: `records` holds them.  The others are results, and exceptions of
     neardup.errors.  `seconds` are those of each page of which the text was extracted to be fingerprinted, 3 floats of 4
-    bytes, and `fetching` those that the pages of all other results took to fetch.
+    bytes, and `fetching` those that the pages of all other results took to fetch.  `repeats` say why requests to the
+    store were sent again.
     """
 
     at: list[int]
@@ -95,10 +96,11 @@ class Answers(NamedTuple):
     seconds: bytes
     others: dict[int, object]
     fetching: list[float]
+    repeats: list[Transient]
 
     @classmethod
     def of_errors(cls, errors: Mapping[int, NeardupError]) -> Self:
-        return cls([], Records(b"", b"", {}), b"", dict(errors), [])
+        return cls([], Records(b"", b"", {}), b"", dict(errors), [], [])
 
     @property
     def places(self) -> list[int]:
@@ -107,9 +109,10 @@ class Answers(NamedTuple):
 
 
 class PageRequest(Struct):
-    """A page of a request; `is_first` until it is sent to the store again because the page was gone.
+    """A page of a request.
 
-    `number` is that of the request, plus the `place` of the page in it.  `began` is when its transfer did.
+    `number` is that of the request, plus the `place` of the page in it.  `began` is when its transfer did.  `repeats`
+    say why it was sent to the store again; `is_first` until that was because the page was gone.
     """
 
     number: int
@@ -117,6 +120,7 @@ class PageRequest(Struct):
     request: Request
     began: float = 0.0
     is_first: bool = True
+    repeats: list[Transient] = field(default_factory=list)
 
     @property
     def page(self) -> str | bytes:
@@ -152,6 +156,7 @@ class _Answered:
         self.others: dict[int, object] = {}
         self.seconds: list[float] = []
         self.fetching: list[float] = []
+        self.repeats: list[Transient] = []
 
     def add(self, place: int, page: PageFingerprinted) -> None:
         header, rest = pack(page)
@@ -163,7 +168,7 @@ class _Answered:
 
     def message(self) -> Answers:
         records = Records(b"".join(self._headers), b"".join(self._rests), self._marks)
-        return Answers(self._at, records, array("f", self.seconds).tobytes(), self.others, self.fetching)
+        return Answers(self._at, records, array("f", self.seconds).tobytes(), self.others, self.fetching, self.repeats)
 
 
 class _ReaderProcess:
@@ -239,12 +244,16 @@ class _ReaderProcess:
 
     def _answer(self, get: "Get | File | GivenPage") -> None:
         request = self._requests.pop(get)
+        if get.resent:
+            closed = Transient(f"{get.url}: the store closed the connection", "store_error")
+            request.repeats += [closed] * get.resent
         try:
             self._compute(request, get)
         except Gone as error:
             if request.is_first and request.request.operation != FINGERPRINT:
                 # the page existed before: the store must confirm its loss
                 request.is_first = False
+                request.repeats.append(Transient(f"{error}: asked once more", "missing"))
                 self._begin(request)
             else:
                 self._fail(request, error)
@@ -262,6 +271,7 @@ class _ReaderProcess:
     def _add(self, request: PageRequest, answer: object) -> None:
         self._unsent += 1 + (answer.nbytes // ANSWER_BYTES if isinstance(answer, Text) else 0)
         answered = self._answered[request.number - request.place]
+        answered.repeats += request.repeats
         if isinstance(answer, PageFingerprinted):
             answered.add(request.place, answer)
         else:

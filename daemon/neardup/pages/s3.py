@@ -1,8 +1,9 @@
 """Pages in S3, fetched by libcurl: GETs of objects, signed, many at a time in one thread.
 
 Why libcurl: a 20 KB page cost 210 to 240 us of CPU with its fingerprint, by one thread; obstore by 16 threads took 320
-to 350 (two cores, shared with nginx).  libcurl does not retry, except on a connection that the store had closed before
-it received the request.  Its multi interface, on epoll, performs many transfers in one thread.
+to 350 (two cores, shared with nginx).  libcurl does not retry, except where the store closes a connection that it kept
+open instead of answering the next request on it: `resent` says so.  Its multi interface, on epoll, performs many
+transfers in one thread.
 
 GETs are signed by AWS Signature Version 4:
 https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
@@ -97,7 +98,8 @@ class Bucket:
             headers.append(f"If-None-Match: {etag}".encode(CHARSET))
         curl = self._idle.pop() if self._idle else _make_handle()
         curl.setopt(pycurl.HTTPHEADER, headers)
-        return Get(curl, f"{self._origin}{path}", etag, self._max_bytes, self._idle)
+        size = len(path) + sum(map(len, headers))  # less than it is, by less than half
+        return Get(curl, f"{self._origin}{path}", etag, self._max_bytes, self._idle, request_bytes=size)
 
     def _read_keys(self) -> Any:
         """The current access keys, which botocore renews before they expire.  Raises Transient."""
@@ -121,6 +123,7 @@ def _make_handle() -> pycurl.Curl:
         pycurl.PATH_AS_IS: 1,  # as it is signed
         pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
         pycurl.TIMEOUT_MS: int(REQUEST_SECONDS * 1000),
+        pycurl.USERAGENT: "neardup",
     }
     for option, value in options.items():
         curl.setopt(option, value)
@@ -138,10 +141,21 @@ def _make_base_url(url: str, content: AnyContent, region: str) -> str:
 class Get:
     """A GET: a handle to be performed, and afterwards its result."""
 
-    def __init__(self, curl: pycurl.Curl, url: str, etag: str | None, max_bytes: int, idle: list[pycurl.Curl]) -> None:
+    def __init__(
+        self,
+        curl: pycurl.Curl,
+        url: str,
+        etag: str | None,
+        max_bytes: int,
+        idle: list[pycurl.Curl],
+        *,
+        request_bytes: int,
+    ) -> None:
         self.curl = curl
-        self.failure: tuple[int, str] | None = None  # libcurl's error number and message
+        self._failure: tuple[int, str] | None = None  # libcurl's error number and message
+        self.resent = 0  # times, by libcurl, on other connections
         self._url = url
+        self._request_bytes = request_bytes
         self._etag = etag
         self.max_bytes = max_bytes
         self._idle = idle
@@ -163,6 +177,14 @@ class Get:
         """The address of the object."""
         return self._url
 
+    def end(self, number: int, message: str) -> None:
+        """Take note that the transfer has ended, with libcurl's error number, or 0, and message.
+
+        libcurl says how many bytes of requests it sent, which shows how many requests they were.
+        """
+        self._failure = (number, message) if number else None
+        self.resent = max(self.curl.getinfo(pycurl.REQUEST_SIZE) // self._request_bytes - 1, 0)
+
     def result(self) -> tuple[bytes, dict[str, str]] | None:
         """The object's bytes and its headers, by lower-case names; None where it has not changed.  Call it once.
 
@@ -175,8 +197,8 @@ class Get:
         self._idle.append(self.curl)
         if self.body_bytes > self.max_bytes and status == HTTPStatus.OK:
             return body[: self.max_bytes + 1], self._parse_headers()
-        if self.failure is not None:
-            raise self._explain_error(*self.failure)
+        if self._failure is not None:
+            raise self._explain_error(*self._failure)
         if status not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
             raise make_error(self._url, status, find_code(body.decode("utf-8", "replace")))
         headers = self._parse_headers()
@@ -290,7 +312,7 @@ class Transfers:
             for curl, number, message in [*((curl, 0, "") for curl in done), *failed]:
                 self._multi.remove_handle(curl)
                 get = self._active.pop(curl)
-                get.failure = (number, message) if number else None
+                get.end(number, message)
                 self._finished.append(get)
 
     def _watch(self, action: int, descriptor: int, _multi: pycurl.CurlMulti, _assigned: object) -> None:

@@ -40,14 +40,16 @@ READ_SECONDS = 30.0
 PART_BYTES = 8 * 1024 * 1024
 
 
-class NoRedirects(AIOHTTPSession):  # type: ignore[misc]
-    """An HTTP session that follows no redirects: botocore makes an error of one, as of any other response.
+class PlainSession(AIOHTTPSession):  # type: ignore[misc]
+    """An HTTP session that follows no redirects and repeats no request, both of which aiohttp does by itself.
 
-    aiohttp would follow them to any host, with the session token and the signed headers.
+    It would follow redirects to any host, with the session token and the signed headers; botocore makes an error of
+    one, as of any other response.  A request that is repeated has a line in the log only if `retry_call` repeats it.
     """
 
     async def _get_session(self, proxy_url: str | None) -> Any:
         session = await super()._get_session(proxy_url)
+        session._retry_connection = False  # noqa: SLF001 - aiohttp has no public option
         return SimpleNamespace(request=partial(session.request, allow_redirects=False))
 
 
@@ -62,7 +64,7 @@ class S3Object:
             self._session = aioboto3.Session(region_name=content.region or os.environ.get("AWS_REGION"))
         self._endpoint = content.endpoint
         self._config = AioConfig(
-            http_session_cls=NoRedirects,
+            http_session_cls=PlainSession,
             connect_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
             retries={"mode": "standard", "total_max_attempts": 1},

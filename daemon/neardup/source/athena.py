@@ -21,7 +21,7 @@ from neardup.core.languages import Languages
 from neardup.errors import Fatal, Gone, Transient
 from neardup.records import Checkpoint
 from neardup.s3.errors import NO_CREDENTIALS
-from neardup.s3.objects import NoRedirects
+from neardup.s3.objects import PlainSession
 from neardup.source.parse import DEFAULT_KEY, parse_rows
 from neardup.source.rows import OF_STORIES, OF_WORKS, Reader, read_csv_blocks
 from neardup.telemetry.log import log
@@ -161,7 +161,7 @@ class Athena:
 
     def _make_client(self) -> Any:
         return aioboto3.Session().client(
-            "athena", region_name=self._region, config=AioConfig(http_session_cls=NoRedirects, retries=RETRIES)
+            "athena", region_name=self._region, config=AioConfig(http_session_cls=PlainSession, retries=RETRIES)
         )
 
     def _digest(self, sql: str) -> str:

@@ -9,15 +9,18 @@ import re
 import socket
 import struct
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from enum import StrEnum
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from tests.support.faults.connections import Connections
 
 BLANK_LINE = b"\r\n\r\n"
+ETAG, OTHER_MD5 = re.compile(rb"\r\netag: [^\r]*", re.IGNORECASE), b"0" * 32
 CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: \d+", re.IGNORECASE)
 
 
@@ -39,19 +42,27 @@ class Fault(StrEnum):
     SILENT = "timeout before the head"
     STUCK = "timeout inside the body"
     TRUNCATED = "body shorter than Content-Length"
-    WRONG_ETAG = "wrong ETag"
+    WRONG_ETAG = "the MD5 of another body as ETag"
     RESET = "connection reset"
     RESET_INSIDE = "connection reset inside the body"
 
 
+class InjectedFault(NamedTuple):
+    """A fault of a request for a path, at a time of the monotonic clock."""
+
+    time: float
+    path: str
+    kind: Fault
+
+
 class Proxy:
-    """Holds the planned faults, and counts requests and injected faults; created by `proxied`."""
+    """Holds the planned faults, counts requests, and lists the injected faults; created by `proxied`."""
 
     def __init__(self, upstream: str) -> None:
         self._upstream = urlsplit(upstream)
         self.endpoint = ""
         self.always: Callable[[str], Fault] = lambda _: Fault.NONE
-        self.injected: Counter[Fault] = Counter()
+        self.injected: list[InjectedFault] = []
         self.requests: Counter[str] = Counter()
         self._planned: dict[str, deque[Fault]] = {}
 
@@ -64,7 +75,8 @@ class Proxy:
         self.requests[path] += 1
         planned = self._planned.get(path)
         fault = planned.popleft() if planned else self.always(path)
-        self.injected[fault] += 1
+        if fault is not Fault.NONE:
+            self.injected.append(InjectedFault(time.monotonic(), path, fault))
         return fault
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -93,7 +105,7 @@ class Proxy:
             return False
         head, body = await self._forward(request)
         if fault is Fault.WRONG_ETAG:
-            head = b"\r\n".join(b'ETag: "wrong"' if line.startswith(b"ETag") else line for line in head.split(b"\r\n"))
+            head = ETAG.sub(b'\r\nETag: "%b"' % OTHER_MD5, head)
         if fault is Fault.SHORT:
             body = body[: len(body) // 2]
             head = CONTENT_LENGTH.sub(b"\r\nContent-Length: %d" % len(body), head)

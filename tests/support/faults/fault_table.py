@@ -13,13 +13,6 @@ from prometheus_client import REGISTRY
 
 State = Mapping[str, Sequence[tuple[object, ...]]]
 FAULT = "fault"  # the name of a row among the properties of a test's report
-# Why nothing is said of some faults, whose number stands as `silent`.
-RESENT = "no message: resent by the HTTP client"
-NOT_COMPARED = "no message: an ETag that is no MD5"
-READ_TWICE = "no message: a missing text is read twice"
-OVERTAKEN = "no message: resent, killed first, or over before a request"
-REWRITTEN = "no message: the command under way writes it again"
-UNSAID = RESENT, NOT_COMPARED, READ_TWICE, OVERTAKEN, REWRITTEN
 HEAD = (
     "| scenario | injected | stories in flight | lost | flagged twice | silent | said | seconds to recover |",
     "|---|---|---|---|---|---|---|---|",
