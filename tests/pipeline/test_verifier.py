@@ -227,6 +227,18 @@ async def test_a_passage_that_becomes_common_during_a_verification_counts_in_the
     assert await scene.flags() == []
 
 
+async def test_a_passage_that_becomes_common_while_texts_are_read_has_no_pair_verified_twice(scene: Scene) -> None:
+    language = HINDI
+    await scene.add(language, (1, words_of(language, "a")), (2, words_of(language, "b")))
+    scene.store.answering.clear()
+    draining = asyncio.create_task(scene.verifier.drain())
+    await scene.store.asked.wait()
+    await scene.ledger.do(passages.record_common, [CommonPassage(language, 1, 51, None, 1)])
+    scene.store.answering.set()
+    await draining
+    assert await scene.ledger.do(candidates.count_pending) == 0, "the texts were not compared apart from the passage"
+
+
 def test_a_pair_that_nothing_nominates_any_more_is_no_match() -> None:
     """A passage that ceases to be common nominates all its holders, of which two may share no other one."""
     shared = words_of(HINDI, "p", 120)

@@ -89,22 +89,26 @@ class Verifier:
     async def verify(self, pending: Sequence[Candidate]) -> None:
         """Verify these candidates; their texts are held at the same time."""
         with STAGE_SECONDS.labels("verify").time():
+            compared = await self._read_texts(pending)
+            # only now: a passage that became common while the texts were read is left out of what the pairs share
             revision = await self._ledger.do(passages.read_common_revision)
-            assessed = await self._assess(pending)
+            assessed = await self._assess(compared)
             new_flags = await self._ledger.do(verification.record, assessed, self._version, revision)
         count_assessed(assessed, new_flags)
         self._report(new_flags, len(pending))
 
-    async def _assess(self, pairs: Sequence[Candidate]) -> list[tuple[Candidate, Assessment | None]]:
-        """Assess the pairs, except those with a text for which the store did not answer."""
+    async def _read_texts(self, pairs: Sequence[Candidate]) -> list[ComparedPair]:
+        """The pairs with their texts, except those with a text for which the store did not answer."""
         compared, self._unanswered = await self._texts.read_pairs(pairs, self._unanswered)
-        common = {language: await self._common.of(language) for language in {pair.language for pair in pairs}}
-        compared = [
+        return [
             both
             for both in compared
             for a, b in [(both.pair.a.text_hash, both.pair.b.text_hash)]
             if a == b or not self._unanswered & {a, b}
         ]
+
+    async def _assess(self, compared: Sequence[ComparedPair]) -> list[tuple[Candidate, Assessment | None]]:
+        common = {language: await self._common.of(language) for language in {both.pair.language for both in compared}}
         assessed = await asyncio.to_thread(assess_nominated, compared, self._detection, common)
         return [(pair, assessment) for (pair, *_), assessment in zip(compared, assessed, strict=True)]
 
