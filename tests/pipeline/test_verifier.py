@@ -203,6 +203,25 @@ async def test_candidates_committed_behind_a_pass_are_verified_before_the_end(sc
     assert await scene.ledger.do(candidates.count_pending) == 0
 
 
+async def test_a_pass_is_made_only_when_the_verifier_is_woken(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = Counter[str]()
+
+    async def count() -> None:
+        passes["made"] += 1
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(scene.verifier, "drain", count)
+    running = asyncio.create_task(scene.verifier.run())
+    for woken in range(3):
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert passes["made"] == woken
+        scene.verifier.wake()
+    scene.verifier.finish()
+    await running
+    assert passes["made"] == 3, "the last wake and the end are one pass"
+
+
 async def test_a_passage_that_becomes_common_during_a_verification_counts_in_the_end(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

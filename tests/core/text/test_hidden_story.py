@@ -19,6 +19,7 @@ SHOWN = [
     "<style>.js p {visibility: hidden}</style><div class=js><p>%s</p></div><script>show()</script>",
     "<style>p {display: none} @layer own {p {display: block !important}}</style><p>%s</p>",
 ]
+HIDDEN = ["<p style='display: none'>%s</p>", "<style>p:hover::before {content: '%s'}</style><p hidden></p>"]
 every_language = pytest.mark.parametrize("language", LANGUAGES)
 
 
@@ -39,8 +40,9 @@ def test_a_story_shown_in_an_unknown_way_is_read(language: Language, page: str) 
 
 
 @every_language
-def test_the_page_is_marked_as_hidden(language: Language) -> None:
-    found = extract_markup(f"<p>{TEXTS[language][:20]}</p><p style='display: none'>{story(language)}</p>", WHOLE)
+@pytest.mark.parametrize("page", HIDDEN, ids=["style", "style sheet"])
+def test_the_page_is_marked_as_hidden(language: Language, page: str) -> None:
+    found = extract_markup(f"<p>{TEXTS[language][:20]}</p>{page % story(language)}", WHOLE)
     assert [mark.reason for mark in mark_page(found)] == [MarkReason.HIDDEN]
 
 
