@@ -7,6 +7,7 @@ import atexit
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -20,7 +21,6 @@ from functools import cache
 from importlib import import_module
 from typing import BinaryIO, NamedTuple, NoReturn, Self, TextIO
 
-from neardup.pages import reader_process
 from neardup.pages.fork_server import READER_ENVIRONMENT
 
 from tests.support import forked_readers
@@ -137,28 +137,45 @@ def _load() -> None:
 
 def _become_command(requests: socket.socket) -> None:
     """Serve requests until the owner ends; returns in the process forked for each of them."""
-    signal.signal(signal.SIGCHLD, reader_process._reap)  # so that the CPU time of the commands counts as this program's
+    running = dict[int, Running]()
+    ready = select.poll()
+    ready.register(requests, select.POLLIN)
     while True:
-        request, descriptors, _, _ = socket.recv_fds(requests, LONGEST_REQUEST, 3)
-        if not request:
-            os._exit(0)
-        if not os.fork():
-            requests.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for descriptor, _ in ready.poll():
+            if descriptor != requests.fileno():
+                ready.unregister(descriptor)
+                running.pop(descriptor).report_end(descriptor)
+                continue
+            request, descriptors, _, _ = socket.recv_fds(requests, LONGEST_REQUEST, 3)
+            if not request:
+                os._exit(0)
             if not (pid := os.fork()):
+                requests.close()
+                for process, command in running.items():
+                    command.owner.close()
+                    os.close(process)
                 return _set_up(Command(*json.loads(request)), descriptors)
-            _report(pid, descriptors[-1])
-        for descriptor in descriptors:
-            os.close(descriptor)
+            *files, report = descriptors
+            for file in files:
+                os.close(file)
+            process = os.pidfd_open(pid)
+            running[process] = Running(pid, socket.socket(fileno=report))
+            running[process].owner.send(str(pid).encode())
+            ready.register(process, select.POLLIN)
 
 
-def _report(pid: int, report: int) -> None:
-    """Send the id of the command, and then its exit code."""
-    with socket.socket(fileno=report) as owner:
-        owner.send(str(pid).encode())
-        _, status = os.waitpid(pid, 0)
-        owner.send(str(os.waitstatus_to_exitcode(status)).encode())
-    os._exit(0)
+class Running(NamedTuple):
+    """A command that was forked, and the socket to which its end is reported."""
+
+    pid: int
+    owner: socket.socket
+
+    def report_end(self, process: int) -> None:
+        """Send the exit code of the command, whose process has this descriptor and has ended."""
+        _, status = os.waitpid(self.pid, 0)
+        os.close(process)
+        with self.owner, suppress(OSError):  # the owner may have ended
+            self.owner.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
 def _set_up(command: Command, descriptors: Sequence[int]) -> None:
