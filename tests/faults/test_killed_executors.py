@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyarrow import dataset  # type: ignore[import-untyped]
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults.fault_table import Row, Said, make_row
@@ -20,6 +19,8 @@ STAGES = {"fingerprints", "flags", "_work/read", "_work/prints", "_work/passages
 
 
 def rows_of(folder: Path) -> list[str]:
+    from pyarrow import dataset  # type: ignore[import-untyped]  # noqa: PLC0415 - it loads pandas, in each worker
+
     rows: list[dict[str, Any]] = dataset.dataset(folder).to_table().to_pylist()
     return sorted(repr(row | {"flagged_at": None}) for row in rows)
 

@@ -1,4 +1,7 @@
-"""The OpenAPI document is valid, complete, and says what the models accept and what the service answers."""
+"""The OpenAPI document is valid, complete, and says what the models accept and what the service answers.
+
+Each test loads the libraries that no other needs, because each worker of a run loads what is imported here.
+"""
 
 import json
 import re
@@ -9,21 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 from neardup.http.openapi import WITH_BODY
 from neardup.http.problems import METHOD_NOT_ALLOWED, NOT_FOUND
 from neardup.serve.messages import CheckRequest, ComparedStory, DraftRequest, PutRequest
 from neardup.serve.openapi import ALWAYS, describe_api
 from neardup.serve.operations import OPERATIONS
-from openapi_python_client import generate
-from openapi_python_client.config import Config as GeneratorConfig
-from openapi_python_client.config import ConfigFile, MetaType
-from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import BaseModel, ValidationError
-from schemathesis.generation import GenerationMode
 
 from tests.support.deploy_files import DEPLOY
-from tests.support.drawn_requests import assert_described, label_of, list_operations
+from tests.support.drawn_requests import MODES, assert_described, list_operations, load_operations
 from tests.support.languages import HINDI
 from tests.support.sample_texts import STORIES
 
@@ -38,6 +35,8 @@ def described() -> dict[str, Any]:
 
 
 def test_the_document_is_valid_openapi(described: dict[str, Any]) -> None:
+    from openapi_spec_validator import OpenAPIV31SpecValidator  # noqa: PLC0415
+
     OpenAPIV31SpecValidator(described).validate()
     assert json.loads(json.dumps(described)) == described
 
@@ -59,6 +58,8 @@ def bodies(model: type[BaseModel]) -> Iterator[dict[str, object]]:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_schema_and_model_accept_the_same_members(described: dict[str, Any], model: type[BaseModel]) -> None:
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
+
     schema = {"$ref": f"#/components/schemas/{model.__name__}", "components": described["components"]}
     validator, outcomes = Draft202012Validator(schema), set[bool]()
     for body in bodies(model):
@@ -73,10 +74,19 @@ def test_schema_and_model_accept_the_same_members(described: dict[str, Any], mod
     assert outcomes == {True, False}, "all bodies end alike"
 
 
-@pytest.mark.parametrize("mode", GenerationMode)
-@pytest.mark.parametrize("operation", list_operations(describe_api()), ids=label_of)
-def test_every_answer_is_described_and_none_is_a_5xx(served: str, operation: Any, mode: GenerationMode) -> None:
-    assert_described(operation, mode, served, {"id": ["4104000", "4104002"], "number": ["1"], "author": ["7"]})
+@pytest.fixture(scope="module")
+def operations(described: dict[str, Any]) -> dict[str, Any]:
+    return load_operations(described)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("operation", list_operations(describe_api()))
+def test_every_answer_is_described_and_none_is_a_5xx(
+    served: str, operations: dict[str, Any], operation: str, mode: str
+) -> None:
+    assert_described(
+        operations[operation], mode, served, {"id": ["4104000", "4104002"], "number": ["1"], "author": ["7"]}
+    )
 
 
 def test_the_documentation_explains_every_problem() -> None:
@@ -87,12 +97,13 @@ def test_the_documentation_explains_every_problem() -> None:
 
 def test_a_generated_client_calls_the_service(served: str, described: dict[str, Any], tmp_path: Path) -> None:
     """openapi-python-client makes of the document, without a warning, a client that checks a story."""
+    from openapi_python_client import generate  # noqa: PLC0415
+    from openapi_python_client.config import Config, ConfigFile, MetaType  # noqa: PLC0415
+
     source, package = tmp_path / "openapi.json", tmp_path / "generated_neardup"
     source.write_text(json.dumps(described), encoding="utf-8")
     settings = ConfigFile(post_hooks=[])
-    config = GeneratorConfig.from_sources(
-        settings, MetaType.NONE, source, "utf-8", overwrite=False, output_path=package
-    )
+    config = Config.from_sources(settings, MetaType.NONE, source, "utf-8", overwrite=False, output_path=package)
     assert list(generate(config=config)) == []
     sys.path.insert(0, str(tmp_path))
     try:

@@ -20,15 +20,13 @@ from neardup.moderation.desk.api_document import describe_api
 from neardup.moderation.desk.moderators import Moderator, new_token
 from neardup.moderation.desk.queues import parse_case_queue, parse_meaning_queue
 from neardup.moderation.export.tables import MEANING_COLUMNS
-from openapi_spec_validator import OpenAPIV31SpecValidator
-from schemathesis.generation import GenerationMode
 
 from tests.support.command import Neardup, environment
 from tests.support.complaints import put_complaint
 from tests.support.deploy_files import DEPLOY
 from tests.support.desk_browser import serving
 from tests.support.desk_client import desk
-from tests.support.drawn_requests import assert_described, label_of, list_operations
+from tests.support.drawn_requests import MODES, assert_described, list_operations, load_operations
 
 DOCUMENTATION = (DEPLOY / "docs" / "export-and-desk.md").read_text(encoding="utf-8").partition("### JSON API\n")[2]
 PLACEHOLDERS = {"story": "ID", "author": "ID", "decision": "N", "number": "N", "a": "A", "b": "B"}  # as it writes them
@@ -53,18 +51,25 @@ def served(backfilled_samples: Path, tmp_path_factory: pytest.TempPathFactory) -
         yield opened.address, secret
 
 
-@pytest.mark.parametrize("mode", GenerationMode)
-@pytest.mark.parametrize("operation", list_operations(describe_api()), ids=label_of)
+@pytest.fixture(scope="module")
+def operations() -> dict[str, Any]:
+    return load_operations(describe_api())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("operation", list_operations(describe_api()))
 def test_every_answer_is_described_and_none_is_a_5xx(
-    served: tuple[str, str], operation: Any, mode: GenerationMode
+    served: tuple[str, str], operations: dict[str, Any], operation: str, mode: str
 ) -> None:
     address, secret = served
     stories = [str(A), str(B), "4104001"]
     known = {"story": stories, "a": [str(A)], "b": [str(B)], "number": ["1", "2"], "decision": ["1"], "author": ["1"]}
-    assert_described(operation, mode, address, known, {"Authorization": f"Bearer {secret}"})
+    assert_described(operations[operation], mode, address, known, {"Authorization": f"Bearer {secret}"})
 
 
 def test_the_document_is_valid_openapi() -> None:
+    from openapi_spec_validator import OpenAPIV31SpecValidator  # noqa: PLC0415 - each worker would load it
+
     OpenAPIV31SpecValidator(describe_api()).validate()
 
 
