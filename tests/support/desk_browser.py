@@ -92,6 +92,12 @@ class Moderator(Struct):
     shots: Path
     problems: list[str] = field(default_factory=list)
 
+    def sign_in(self, desk: Desk, name: str) -> None:
+        """Use a desk from now on, with the cookie of a name and no other."""
+        self.address = desk.address
+        self.context.clear_cookies()
+        self.context.add_cookies([{"name": NAME_COOKIE, "value": quote(name), "url": desk.address}])
+
     def go(self, path: str) -> Page:
         """Open a page, again where a busy machine took too long to start the process that reads its texts."""
         self.page.goto(self.address + path)
@@ -122,12 +128,19 @@ class Moderator(Struct):
 @contextmanager
 def signed_in(browser: Browser, desk: Desk, shots: Path, name: str = "Asha", **options: Any) -> Iterator[Moderator]:
     """A moderator who has the cookie of a name; at the end there must be no problems: no dialog and no error."""
+    with window(browser, shots, **options) as moderator:
+        moderator.sign_in(desk, name)
+        yield moderator
+
+
+@contextmanager
+def window(browser: Browser, shots: Path, **options: Any) -> Iterator[Moderator]:
+    """A window for a moderator to sign in; at the end there must be no problems."""
     width, height = options.pop("window", WIDE)
     context = browser.new_context(viewport={"width": width, "height": height}, **options)
-    context.add_cookies([{"name": NAME_COOKIE, "value": quote(name), "url": desk.address}])
     context.set_default_timeout(1000 * TIMEOUT_SECONDS)
     page = context.new_page()
-    moderator = Moderator(context, page, desk.address, shots)
+    moderator = Moderator(context, page, "", shots)
 
     def on_message(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

@@ -52,11 +52,25 @@ def desk(samples: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield shared
 
 
-@pytest.fixture
-def asha(browser: Browser, desk: browsers.Desk, shots: Path) -> Iterator[browsers.Moderator]:
-    """A moderator who has signed in at the desk, in a window of her own."""
-    with browsers.signed_in(browser, desk, shots) as moderator:
+@pytest.fixture(scope="package")
+def shared_window(browser: Browser, shots: Path) -> Iterator[browsers.Moderator]:
+    """The window of `asha`: Chromium starts two processes for each new one, which takes .1 s of CPU."""
+    with browsers.window(browser, shots) as moderator:
         yield moderator
+
+
+@pytest.fixture
+def asha(shared_window: browsers.Moderator, desk: browsers.Desk) -> Iterator[browsers.Moderator]:
+    """A moderator who has signed in at the desk, in a window that has nothing of the tests before."""
+    width, height = browsers.WIDE
+    shared_window.page.set_viewport_size({"width": width, "height": height})
+    shared_window.page.emulate_media(media="null")
+    shared_window.sign_in(desk, "Asha")
+    shared_window.problems = []
+    yield shared_window
+    problems, shared_window.problems = shared_window.problems, []
+    shared_window.page.goto("about:blank")  # so that no page asks the desk for anything while its ledger is restored
+    assert not problems, problems
 
 
 def copy_of(neardup: Neardup, folder: Path) -> Neardup:
