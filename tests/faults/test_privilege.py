@@ -191,11 +191,10 @@ def work(unit: str, installed: Installation, user: User, before: list[str]) -> N
             command = user.command(*config, "serve", "--listen", "127.0.0.1:0", before=before)
             with subprocess.Popen(command, env=user.env, cwd="/", stderr=subprocess.PIPE, text=True) as service:
                 assert service.stderr is not None
-                address = json.loads(service.stderr.readline())["address"]
-                copied = (SAMPLES / "stories" / "ENGLISH" / "4107000.html").read_text(encoding="utf-8")
-                with Client(address) as client:
-                    assert client.check(html=copied, language="ENGLISH").verdict == "copy"
-                stop(service)
+                try:
+                    check_copy(json.loads(service.stderr.readline())["address"])
+                finally:
+                    stop(service)
         case _:
             command = user.command(*config, "run", before=before)
             with subprocess.Popen(command, env=user.env, cwd="/", stderr=subprocess.PIPE, text=True) as service:
@@ -204,6 +203,13 @@ def work(unit: str, installed: Installation, user: User, before: list[str]) -> N
                     pass
                 assert json.loads(line)["fingerprinted"] == len(ROWS)
                 stop(service)
+
+
+def check_copy(address: str) -> None:
+    """Check a copy of a sample at a service."""
+    copied = (SAMPLES / "stories" / "ENGLISH" / "4107000.html").read_text(encoding="utf-8")
+    with Client(address) as client:
+        assert client.check(html=copied, language="ENGLISH").verdict == "copy"
 
 
 def stop(traced: subprocess.Popen[str]) -> None:
