@@ -73,6 +73,8 @@ def test_only_a_tree_that_grew_is_consistent(size: int, data: st.DataObject) -> 
     old_root, root = compute_root(hashes[:old_size]), compute_root(hashes)
     path = find_consistency_path(old_size, size, subtree_hash_of(hashes))
     assert is_consistent(old_size, old_root, size, root, path), f"{old_size} leaves are not proved the start of {size}"
+    for outside in (-1, 0, size + 1):
+        assert not is_consistent(outside, old_root, size, root, [*path, root]), f"{outside} leaves begin {size}"
     rewritten = [*hashes[:changed], hash_leaf(b"rewritten"), *hashes[changed + 1 :]]
     forged = find_consistency_path(old_size, size, subtree_hash_of(rewritten))
     proved = is_consistent(old_size, old_root, size, compute_root(rewritten), forged)
