@@ -42,10 +42,12 @@ steps = st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["write", "remove"
 @given(steps, st.integers(0, 12))
 def test_outbox_holds_the_stories_after_the_last_segment(steps: list[tuple[int, str]], last: int) -> None:
     with closing(ledger_in_memory()) as db:
+        ever = set[int]()
         for text, (story_id, step) in enumerate(steps, 1):
             match step:
                 case "write":
                     commit(db, with_hashes(story_id, text, text, 2**32 - 1))
+                    ever.update(numbers_of(db))
                 case "remove":
                     commit(db, Skipped(Story(story_id, HINDI), Skip.EMPTY))
                 case _:
@@ -54,6 +56,7 @@ def test_outbox_holds_the_stories_after_the_last_segment(steps: list[tuple[int, 
         assert [number for number, _ in passages.list_hashes(db, 0, 99)] == numbers
         assert np.flatnonzero(versions.mask_live_numbers(db)).tolist() == numbers
         assert passages.count_unflushed(db) == len(numbers)
+        assert passages.count_left(db) == len(ever) - len(numbers)
         passages.prune_hashes(db, last)
         assert [number for number, _ in passages.list_hashes(db, 0, 99)] == [n for n in numbers if n > last]
 
