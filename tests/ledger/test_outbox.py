@@ -85,6 +85,7 @@ def db(tmp_path: Path) -> sqlite3.Connection:
 def test_pruning_removes_the_oldest_changes(db: sqlite3.Connection) -> None:
     for n in range(10):
         commit(db, fingerprinted(n, n))
+    assert outbox.read_oldest_seq(db) == 1
     outbox.prune_changes(db, 3)
     assert outbox.read_oldest_seq(db) == 8
     outbox.prune_changes(db, 0)
