@@ -5,14 +5,13 @@ Everything that the program repeats, and for how long:
 | what | where | until |
 |---|---|---|
 | an event of a webhook | `moderation.webhook`, by the ledger's outbox | 15 attempts, in about 40 hours |
-| a request to a store, S3, the webhook of runs; a lookup of `check` | `retry_call`, here | 5 attempts or 60 seconds |
+| a request to S3, Athena or the webhook of runs; a lookup of `check` | `retry_call`, here | 5 attempts or 60 seconds |
 | a request of a run to its index | `retry_forever`, by `pipeline.index_wait` | it works, or the run ends |
 | a page on a connection that the store has closed | libcurl, in `pages.s3` | the second time |
 | the page of a text that is gone | `pages.reader_process` | the second time |
 | a page whose reader process died | `pages.reader_pool` | the second death |
 | starting reader processes | `pages.reader_pool`, by `retry_times` | the third time in a row |
 | a story whose processing raised a defect | `pipeline.worker` | the second time |
-| an Athena API call | botocore, in `source.athena` | 6 attempts |
 | opening the parts of the daemon or the HTTP service | `ops.service`, `serve.service` | it works, every 5 seconds |
 | a call of a client of the HTTP service | `serve.transport` | 4 attempts or 30 seconds |
 | a daily run that failed | `ops.service` | it works, after 1 minute, doubling up to 1 hour |

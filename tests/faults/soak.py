@@ -49,7 +49,9 @@ DEAD_LETTER_EVERY = 2_000  # stories; the page of one fails until the faults hav
 TRANSIENT = (Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Fault.RESET_INSIDE, Fault.WRONG_ETAG)
 REDIS_FAULTS = [fault for fault in FAULTS if fault is not OtherPassword]  # a wrong password ends a run that starts
 POLL_SECONDS = 0.1  # of the log, during a Redis fault
+LONGEST_SILENCE_SECONDS = 60.0  # a run asks Redis for every batch
 SECONDS_TO_SAY = 10.0  # a message about an attempt follows the pause before the next one
+WAIT_EVENTS = {"run started", "waiting", "no longer waiting"}
 TENTHS = 10
 
 
@@ -67,16 +69,17 @@ class Soaked(Struct):
     retried: int = 0
     seconds: float = 0.0
     memory_mb: list[float] = field(default_factory=lambda: [0.0] * TENTHS)
-    said: Counter[str] = field(default_factory=Counter)
+    unsaid: list[str] = field(default_factory=list)  # the faults of which nothing was said
     wrong: list[str] = field(default_factory=list)
 
     @property
     def row(self) -> Row:
         """The row of the fault table."""
+        injected = self.store.total() + self.redis.total() + len(self.kills)
         return make_row(
             "soak: store, Redis and kills at once",
-            self.store.total() + self.redis.total() + len(self.kills),
-            Said("trying again, dead letter, waiting, run crashed", self.said.total()),
+            injected,
+            Said("trying again, dead letter, waiting, run crashed", injected - len(self.unsaid)),
             in_flight=self.in_flight,
             lost=self.listed - self.held,
             flagged_twice=sum(n - 1 for n in self.exported.values() if n > 1),
@@ -110,13 +113,19 @@ class _Soak(Struct):
     refused: int = 0  # those that could not start, as Redis was away
 
     def lines(self) -> list[dict[str, Any]]:
-        """The lines of the logs."""
-        lines = (line for path in self.neardup.folder.glob("*.err") for line in path.read_bytes().splitlines())
+        """The lines of the logs, in their order; the names of the commands happen to ascend."""
+        paths = sorted(self.neardup.folder.glob("*.err"))
+        lines = (line for path in paths for line in path.read_bytes().splitlines())
         return [json.loads(line) for line in lines if line.startswith(b"{") and line.endswith(b"}")]
 
     def count_waits(self) -> int:
         """How often a run has said that it waits, or could not start because Redis was away."""
         return [line["event"] for line in self.lines()].count("waiting") + self.refused
+
+    def is_waiting(self) -> bool:
+        """Whether a run waits for Redis now; another fault would make its wait longer, without another line."""
+        events = [line["event"] for line in self.lines() if line["event"] in WAIT_EVENTS]
+        return events[-1:] == ["waiting"]
 
     def run(self, command: str, upto: int, kills: int) -> None:
         """Run a command until it completes, and kill it `kills` times before the ledger holds `upto` stories."""
@@ -180,24 +189,27 @@ class _Soak(Struct):
 def _redis_faults(work: "_Soak", server: RedisServer, every: float) -> Iterator[None]:
     """Inject one Redis fault after another, each `every` seconds after the last, once the run has made progress.
 
-    A fault lasts until the run waits for Redis, or ends; it counts if the run notices.
+    A fault lasts until the run says that it waits for Redis, or ends before it has asked Redis.
     """
     ended = threading.Event()
 
     def inject_faults() -> None:
         n, held = 0, -1
         while not ended.wait(every):
-            if held == (held := _held(work.neardup.ledger)):  # rebuilding a large index takes a while
+            if held == (held := _held(work.neardup.ledger)) or work.is_waiting():  # rebuilding takes a while
                 continue
             fault = REDIS_FAULTS[n % len(REDIS_FAULTS)]()
             n += 1
             fault.prepare(server)
             waits, processes = work.count_waits(), work.ended
             fault.inject(server)
-            while work.count_waits() == waits and work.ended == processes and not ended.wait(POLL_SECONDS):
-                """The run has not asked Redis yet."""
+            latest = time.monotonic() + LONGEST_SILENCE_SECONDS
+            while not (said := work.count_waits() > waits) and work.ended == processes and time.monotonic() < latest:
+                ended.wait(POLL_SECONDS)
             fault.repair(server)
-            work.soaked.redis[fault.label] += work.count_waits() > waits
+            if not said and time.monotonic() >= latest:
+                work.soaked.unsaid.append(f"Redis: {fault.label}")
+            work.soaked.redis[fault.label] += said or time.monotonic() >= latest
             held = _held(work.neardup.ledger)
 
     with ThreadPoolExecutor(1, "redis faults") as thread:
@@ -235,27 +247,26 @@ def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
             soaked.seconds = time.monotonic() - began
             soaked.held = _held(neardup.ledger)
             soaked.retried = soaked.held - before
-            soaked.said = Counter(
-                store=_count_said(proxy.injected, find_messages(work.lines()), soaked.kills),
-                redis=soaked.redis.total(),
-                kills=find_crashed(neardup.ledger, len(soaked.kills)).faults,
-            )
+            soaked.unsaid += _list_unsaid(proxy.injected, find_messages(work.lines()), soaked.kills)
+            soaked.unsaid += ["a kill"] * (len(soaked.kills) - find_crashed(neardup.ledger, len(soaked.kills)).faults)
             _compare(work, server.url)
     finally:
         server.stop()
     return soaked
 
 
-def _count_said(injected: Sequence[InjectedFault], messages: Sequence[str], kills: Sequence[float]) -> int:
-    """How many faults of the store were said: by a message with the path, or by a kill before there could be one."""
-    by_path = defaultdict[str, list[float]](list)
+def _list_unsaid(injected: Sequence[InjectedFault], messages: Sequence[str], kills: Sequence[float]) -> list[str]:
+    """The faults of the store that no message with the path speaks of, nor a kill before there could be one."""
+    by_path = defaultdict[str, list[InjectedFault]](list)
     for fault in injected:
-        by_path[fault.path].append(fault.time)
-    said = 0
-    for path, times in by_path.items():
-        cut_off = sum(any(0 <= kill - at < SECONDS_TO_SAY for at in times) for kill in kills)
-        said += min(len(times), cut_off + sum(path in message for message in messages))
-    return said
+        by_path[fault.path].append(fault)
+    unsaid = list[str]()
+    for path, faults in by_path.items():
+        found = [message for message in messages if path in message]
+        cut_off = sum(any(0 <= kill - fault.time < SECONDS_TO_SAY for fault in faults) for kill in kills)
+        kinds = [fault.kind.value for fault in faults]
+        unsaid += [f"{path}: {kinds}, and only {found}"] * (len(faults) - len(found) - cut_off)
+    return unsaid
 
 
 def _compare(work: _Soak, url: str) -> None:

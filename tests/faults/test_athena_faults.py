@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from neardup.config import Content
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.ledger import read, runs
+from neardup.retry import ATTEMPTS
 from neardup.s3.objects import open_range_reader
 from neardup.source import athena as athena_module
 from neardup.source.athena import QueryFailed, _require_whole
@@ -63,7 +64,6 @@ class Athena(AthenaStub):
 async def _impatient() -> AsyncIterator[None]:
     with impatient(5.0), pytest.MonkeyPatch.context() as patch:  # moto is slow
         patch.setattr(athena_module, "POLL_SECONDS", 0.001)
-        patch.setattr(athena_module, "RETRIES", {"mode": "standard", "max_attempts": 2})
         yield
 
 
@@ -198,6 +198,16 @@ async def test_a_result_cut_off_in_transfer_is_read_again(  # noqa: PLR0917
         "Athena: the result is cut off in transfer",
     )
     assert_same_state(scenario, 3, STORIES, bed.state(), undisturbed, said=said)
+
+
+async def test_throttled_calls_are_repeated(
+    athena: Athena, proxy: Proxy, tmp_path: Path, undisturbed: State, assert_same_state: AssertSameState
+) -> None:
+    bed, retried, times = bed_of(tmp_path / "bed", proxy), count_retries(), ATTEMPTS - 1
+    athena.throttled = times
+    assert (await bed.once("backfill")).counts.fingerprinted == STORIES
+    said = Said("trying again", (count_retries() - retried)["athena_throttled"])
+    assert_same_state("Athena: throttled for a while", times, STORIES, bed.state(), undisturbed, said=said)
 
 
 async def test_a_result_that_shrinks_is_noticed(aws: Aws) -> None:

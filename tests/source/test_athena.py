@@ -121,11 +121,6 @@ async def test_a_failed_query_is_replaced_by_a_new_one(stub: AthenaStub, source:
     assert len(stub.queries) == 2, "a failed query is replaced"
 
 
-async def test_throttling_is_retried(stub: AthenaStub, source: Make) -> None:
-    stub.throttled = 2
-    assert len(await stories(source()[0])) == 500
-
-
 async def test_a_result_that_lacks_a_column_is_refused(stub: AthenaStub, source: Make) -> None:
     stub.columns = ["id", "title"]
     with pytest.raises(Misuse, match="no column language"):

@@ -8,7 +8,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Protocol
+from uuid import uuid4
 
 import aioboto3  # type: ignore[import-untyped]
 import xxhash
@@ -20,6 +22,7 @@ from neardup.core.columns import ListedBlock
 from neardup.core.languages import Languages
 from neardup.errors import Fatal, Gone, Transient
 from neardup.records import Checkpoint
+from neardup.retry import retry_call
 from neardup.s3.errors import NO_CREDENTIALS
 from neardup.s3.objects import PlainSession
 from neardup.source.parse import DEFAULT_KEY, parse_rows
@@ -30,7 +33,7 @@ POLL_SECONDS = 0.5
 POLL_MAX_SECONDS = 10.0
 POLL_GROWTH = 1.5
 TRANSIENT = ("Throttling", "TooManyRequests", "InternalServer", "ServiceUnavailable", "RequestTimeout")
-RETRIES = {"mode": "standard", "max_attempts": 6}  # the one retry layer of these calls
+NO_RETRIES = {"mode": "standard", "total_max_attempts": 1}  # `retry_call` repeats a call, with a line in the log
 
 OpenReader = Callable[[str], Awaitable[Reader]]
 Began = Callable[[Checkpoint], Awaitable[None]]
@@ -130,14 +133,15 @@ class Athena:
     async def _query(self, sql: str, parameters: list[str]) -> Reader:
         optional = {"ExecutionParameters": parameters} if parameters else {}
         async with self._make_client() as athena:
-            with translate_errors():
-                started = await athena.start_query_execution(
-                    QueryString=sql,
-                    QueryExecutionContext={"Database": self._queries.database},
-                    WorkGroup=self._queries.workgroup,
-                    ResultConfiguration={"OutputLocation": self._queries.output},
-                    **optional,
-                )
+            started = await _ask(
+                athena.start_query_execution,
+                QueryString=sql,
+                QueryExecutionContext={"Database": self._queries.database},
+                WorkGroup=self._queries.workgroup,
+                ResultConfiguration={"OutputLocation": self._queries.output},
+                ClientRequestToken=uuid4().hex,  # so that a call which is repeated starts no second query
+                **optional,
+            )
         execution_id = started["QueryExecutionId"]
         self.name = f"{execution_id}:{self._digest(sql)}"
         log.info("Athena query started", execution_id=execution_id)
@@ -149,8 +153,8 @@ class Athena:
         pause = POLL_SECONDS
         async with self._make_client() as athena:
             while True:
-                with translate_errors():
-                    execution = (await athena.get_query_execution(QueryExecutionId=execution_id))["QueryExecution"]
+                answer = await _ask(athena.get_query_execution, QueryExecutionId=execution_id)
+                execution = answer["QueryExecution"]
                 if _has_succeeded(execution):
                     break
                 await asyncio.sleep(pause)
@@ -161,11 +165,21 @@ class Athena:
 
     def _make_client(self) -> Any:
         return aioboto3.Session().client(
-            "athena", region_name=self._region, config=AioConfig(http_session_cls=PlainSession, retries=RETRIES)
+            "athena", region_name=self._region, config=AioConfig(http_session_cls=PlainSession, retries=NO_RETRIES)
         )
 
     def _digest(self, sql: str) -> str:
         return xxhash.xxh3_64_hexdigest(f"{self._queries.database}\n{sql}".encode())
+
+
+async def _ask(call: Callable[..., Awaitable[dict[str, Any]]], **parameters: object) -> dict[str, Any]:
+    """What Athena answers to an API call, which is repeated where that may help.  Raises Transient and Fatal."""
+
+    async def attempt() -> dict[str, Any]:
+        with translate_errors():
+            return await call(**parameters)
+
+    return await retry_call("athena", attempt)
 
 
 async def _require_whole(read: Reader, execution_id: str) -> Reader:
@@ -200,7 +214,8 @@ def translate_errors() -> Iterator[None]:
         yield
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
-        if code.startswith(TRANSIENT):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if code.startswith(TRANSIENT) or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise Transient(f"Athena: {error}", "athena_throttled") from error
         raise Fatal(f"Athena: {error}") from error
     except NoCredentialsError as error:
