@@ -50,7 +50,6 @@ TRANSIENT = (Fault.INTERNAL, Fault.SLOW_DOWN, Fault.TRUNCATED, Fault.RESET, Faul
 REDIS_FAULTS = [fault for fault in FAULTS if fault is not OtherPassword]  # a wrong password ends a run that starts
 POLL_SECONDS = 0.1  # of the log, during a Redis fault
 LONGEST_SILENCE_SECONDS = 60.0  # a run asks Redis for every batch
-SECONDS_TO_SAY = 10.0  # a message about an attempt follows the pause before the next one
 WAIT_EVENTS = {"run started", "waiting", "no longer waiting"}
 TENTHS = 10
 
@@ -65,7 +64,7 @@ class Soaked(Struct):
     exported: Counter[tuple[int, int]] = field(default_factory=Counter)
     store: Counter[Fault] = field(default_factory=Counter)
     redis: Counter[str] = field(default_factory=Counter)
-    kills: list[float] = field(default_factory=list)  # seconds of the monotonic clock
+    killed: list[tuple[float, float]] = field(default_factory=list)  # when these processes began and ended
     retried: int = 0
     seconds: float = 0.0
     memory_mb: list[float] = field(default_factory=lambda: [0.0] * TENTHS)
@@ -75,7 +74,7 @@ class Soaked(Struct):
     @property
     def row(self) -> Row:
         """The row of the fault table."""
-        injected = self.store.total() + self.redis.total() + len(self.kills)
+        injected = self.store.total() + self.redis.total() + len(self.killed)
         return make_row(
             "soak: store, Redis and kills at once",
             injected,
@@ -133,6 +132,7 @@ class _Soak(Struct):
         marks = [begun + (upto - begun) * (n + 1) // (kills + 1) for n in range(kills)]
         out, err = (self.neardup.folder / f"{command}.{kind}" for kind in ("out", "err"))
         while True:
+            began = time.monotonic()
             with (
                 out.open("wb") as stdout,
                 err.open("ab") as stderr,
@@ -142,6 +142,7 @@ class _Soak(Struct):
             self.refused += process.returncode == Transient.exit_code
             self.ended += 1
             if was_killed:
+                self.soaked.killed.append((began, time.monotonic()))
                 continue
             if process.returncode == Transient.exit_code:  # systemd would restart it
                 continue
@@ -166,7 +167,6 @@ class _Soak(Struct):
                 marks.pop(0)
                 process.send_signal(signal.SIGKILL)
                 process.wait()
-                self.soaked.kills.append(time.monotonic())
                 self.soaked.in_flight += self._in_flight()
                 return True
         return False
@@ -204,12 +204,12 @@ def _redis_faults(work: "_Soak", server: RedisServer, every: float) -> Iterator[
             waits, processes = work.count_waits(), work.ended
             fault.inject(server)
             latest = time.monotonic() + LONGEST_SILENCE_SECONDS
-            while not (said := work.count_waits() > waits) and work.ended == processes and time.monotonic() < latest:
-                ended.wait(POLL_SECONDS)
+            while not (said := work.count_waits() > waits) and work.ended == processes and not ended.wait(POLL_SECONDS):
+                if time.monotonic() > latest:
+                    work.soaked.unsaid.append(f"Redis: {fault.label}")
+                    break
             fault.repair(server)
-            if not said and time.monotonic() >= latest:
-                work.soaked.unsaid.append(f"Redis: {fault.label}")
-            work.soaked.redis[fault.label] += said or time.monotonic() >= latest
+            work.soaked.redis[fault.label] += said or time.monotonic() > latest
             held = _held(work.neardup.ledger)
 
     with ThreadPoolExecutor(1, "redis faults") as thread:
@@ -247,15 +247,17 @@ def soak(folder: Path, count: int, *, kills: int, redis_every: float) -> Soaked:
             soaked.seconds = time.monotonic() - began
             soaked.held = _held(neardup.ledger)
             soaked.retried = soaked.held - before
-            soaked.unsaid += _list_unsaid(proxy.injected, find_messages(work.lines()), soaked.kills)
-            soaked.unsaid += ["a kill"] * (len(soaked.kills) - find_crashed(neardup.ledger, len(soaked.kills)).faults)
+            soaked.unsaid += _list_unsaid(proxy.injected, find_messages(work.lines()), soaked.killed)
+            soaked.unsaid += ["a kill"] * (len(soaked.killed) - find_crashed(neardup.ledger, len(soaked.killed)).faults)
             _compare(work, server.url)
     finally:
         server.stop()
     return soaked
 
 
-def _list_unsaid(injected: Sequence[InjectedFault], messages: Sequence[str], kills: Sequence[float]) -> list[str]:
+def _list_unsaid(
+    injected: Sequence[InjectedFault], messages: Sequence[str], killed: Sequence[tuple[float, float]]
+) -> list[str]:
     """The faults of the store that no message with the path speaks of, nor a kill before there could be one."""
     by_path = defaultdict[str, list[InjectedFault]](list)
     for fault in injected:
@@ -263,7 +265,7 @@ def _list_unsaid(injected: Sequence[InjectedFault], messages: Sequence[str], kil
     unsaid = list[str]()
     for path, faults in by_path.items():
         found = [message for message in messages if path in message]
-        cut_off = sum(any(0 <= kill - fault.time < SECONDS_TO_SAY for fault in faults) for kill in kills)
+        cut_off = sum(any(began <= fault.time <= ended for fault in faults) for began, ended in killed)
         kinds = [fault.kind.value for fault in faults]
         unsaid += [f"{path}: {kinds}, and only {found}"] * (len(faults) - len(found) - cut_off)
     return unsaid
@@ -291,7 +293,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         soaked = soak(Path(folder), count, kills=20, redis_every=20.0)
     sys.stdout.write("\n".join(table([soaked.row])) + "\n")
-    for name in ("listed", "held", "expected", "store", "redis", "kills", "retried", "seconds", "memory_mb"):
+    for name in ("listed", "held", "expected", "store", "redis", "killed", "retried", "seconds", "memory_mb"):
         sys.stdout.write(f"{name}: {getattr(soaked, name)}\n")
     sys.stdout.write("\n".join(soaked.wrong[:50]) + "\n")
     sys.exit(bool(soaked.wrong or soaked.held != soaked.listed))

@@ -12,7 +12,7 @@ def test_nothing_is_lost_or_flagged_twice(tmp_path: Path, record_row: Callable[[
     assert soaked.wrong == []
     assert soaked.held == soaked.listed
     assert soaked.retried > 0, "no dead letter was retried"
-    assert (len(soaked.kills), len(soaked.redis) > 1, len(soaked.store) > 4) == (3, True, True), soaked
+    assert (len(soaked.killed), len(soaked.redis) > 1, len(soaked.store) > 4) == (3, True, True), soaked
     assert soaked.unsaid == []
     assert soaked.row.lost == soaked.row.flagged_twice == 0
     record_row(soaked.row)

@@ -34,11 +34,13 @@ class RedisServer:
         """Start a replica with the data that there are now, which gets no more."""
         port, path = free_port(), self._folder / "replica.sock"
         self.execute("CONFIG", "SET", "port", port)
+        self.execute("CONFIG", "SET", "repl-diskless-sync-delay", 0)  # it is 5 seconds, for further replicas
         command = ["redis-server", "--port", "0", "--unixsocket", str(path), "--save", ""]
         command += ["--enable-debug-command", "local", "--replicaof", "127.0.0.1", str(port)]
         self._replica = subprocess.Popen(command, cwd=self._folder, stdout=subprocess.PIPE, text=True)
         assert self._replica.stdout is not None
-        assert any("Finished with success" in line for line in self._replica.stdout), "the replica has no data"
+        synchronized = ("Finished with success", "accepted a Partial Resynchronization")
+        assert any(words in line for line in self._replica.stdout for words in synchronized), "the replica has no data"
         with redis.Redis.from_url(f"unix://{path}") as client:
             client.execute_command("REPLICAOF", "127.0.0.1", free_port())
 
