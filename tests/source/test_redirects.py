@@ -9,7 +9,6 @@ from neardup.config import Content, Source
 from neardup.core.languages import SHIPPED
 from neardup.errors import NeardupError
 from neardup.s3.objects import RangeReader, S3Object
-from neardup.source import athena as athena_module
 from neardup.source.athena import Athena
 
 from tests.support.raw_server import RawServer, raw_server
@@ -64,7 +63,6 @@ async def test_athena_is_asked_at_its_endpoint_alone(
     store, other = servers
     store.answer = redirect(status, other)
     monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", f"http://127.0.0.1:{store.port}")
-    monkeypatch.setattr(athena_module, "RETRIES", {"mode": "standard", "max_attempts": 1})
     with pytest.raises(NeardupError):
         await Athena(SOURCE, "eu-west-1", SHIPPED, never, never).read_columns()
     assert store.requests and not other.requests, f"the request followed a redirect: {other.requests!r}"

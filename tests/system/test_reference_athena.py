@@ -29,7 +29,7 @@ body = "main"
 """
 
 NO_SERVER = "http://127.0.0.1:9"
-ONE_ATTEMPT = "from neardup.source import athena; athena.RETRIES['max_attempts'] = 1"
+ONE_ATTEMPT = "import stamina; stamina.set_testing(True, attempts=1)"
 
 
 def flagged(neardup: Neardup) -> list[dict[str, Any]]:
