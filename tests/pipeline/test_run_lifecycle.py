@@ -2,9 +2,11 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -115,6 +117,17 @@ async def test_a_run_cancelled_in_its_last_commit_stays_done(ledger: Ledger, mon
     run = await latest(ledger)
     assert (run["status"], run["error"]) == ("done", None), "a commit cannot be cancelled, so the run is done"
     assert await ledger.do(runs.read_watermark) == MARK
+
+
+async def test_a_run_waits_for_the_service_in_its_own_process(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, loop = asyncio.Event(), asyncio.get_running_loop()
+    pause = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: loop.call_soon_threadsafe(waits.set))
+    monkeypatch.setattr(lock, "time", pause)
+    with lock.only_one(ledger.path, lock.SERVE):
+        running = asyncio.create_task(run_job(ledger, done))
+        await waits.wait()
+    await running
+    assert (await latest(ledger))["status"] == "done"
 
 
 async def test_a_run_that_cannot_get_the_lock_is_not_recorded(ledger: Ledger) -> None:

@@ -1,11 +1,12 @@
 """Advisory locks beside the ledger, which end with their process: one pipeline command at a time, and one daemon."""
 
+import asyncio
 import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +32,17 @@ def only_one(ledger: Path, command: str) -> Iterator[Note]:
     """
     with _hold(_make_path(ledger, PIPELINE), command, "the ledger is in use") as note:
         yield note
+
+
+@asynccontextmanager
+async def lock_patiently(ledger: Path, command: str) -> AsyncIterator[Note]:
+    """As `only_one`, but the event loop goes on meanwhile: the holder may be `serve` in this very process."""
+    lock = only_one(ledger, command)
+    note = await asyncio.to_thread(lock.__enter__)
+    try:
+        yield note
+    finally:
+        lock.__exit__(None, None, None)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from neardup.core.native.page import WHY_UNUSABLE
 from neardup.errors import NeardupError, Stopped
 from neardup.ledger import Ledger, first_seen, now_ms, permissions, runs
 from neardup.ledger.first_seen import History
-from neardup.ledger.lock import Note, only_one
+from neardup.ledger.lock import Note, lock_patiently
 from neardup.pipeline.progress import Progress
 from neardup.pipeline.summary import Summary
 from neardup.telemetry.log import load_structlog, log
@@ -110,7 +110,7 @@ async def _lock(job: Job[Summary], ledger: Ledger) -> AsyncIterator[None]:
             note({"progress": asdict(job.progress.report())})
             await asyncio.sleep(NOTE_EVERY_SECONDS)
 
-    with only_one(ledger.path, job.summary.command) as note:
+    async with lock_patiently(ledger.path, job.summary.command) as note:
         noting = asyncio.create_task(keep_noting(note), name="progress")
         try:
             yield
