@@ -98,7 +98,7 @@ class Bucket:
             headers.append(f"If-None-Match: {etag}".encode(CHARSET))
         curl = self._idle.pop() if self._idle else _make_handle()
         curl.setopt(pycurl.HTTPHEADER, headers)
-        size = len(path) + sum(map(len, headers))  # less than it is, by less than half
+        size = len(path) + sum(map(len, headers))  # bytes, without the few that libcurl adds
         return Get(curl, f"{self._origin}{path}", etag, self._max_bytes, self._idle, request_bytes=size)
 
     def _read_keys(self) -> Any:
