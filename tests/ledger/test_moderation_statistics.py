@@ -41,8 +41,7 @@ decisions = st.lists(
         st.booleans(),
     ),
     max_size=8,
-    unique_by=lambda decision: decision.at,
-).map(lambda found: sorted(found, key=lambda decision: decision.at))
+)
 
 
 def decided(decisions: list[Given]) -> sqlite3.Connection:
@@ -82,7 +81,7 @@ def test_statistics_count_the_verdicts_that_stand(decisions: list[Given], since_
             pair: [given for given in decisions if pair in given.pairs and not given.is_undone] for pair in PAIRS
         }
         latest = {pair: found[-1] for pair, found in given_last.items() if found and found[-1].verdict in DECIDING}
-        expected = list(decided_of(latest, since, case_of(db)))
+        expected = list(decided_of(decisions, latest, since, case_of(db)))
         decided_cases = moderation_statistics.count_decided(db, since)
         assert decided_cases == Counter((SIMILAR, moderator, at // DAY_MS) for moderator, at, _ in expected)
         assert Counter(moderation_statistics.list_waits(db, since)) == Counter(wait for *_, wait in expected)
@@ -110,13 +109,17 @@ def case_of(db: sqlite3.Connection) -> dict[tuple[int, int], int]:
 
 
 def decided_of(
-    latest: dict[tuple[int, int], Given], since: int, case_of: dict[tuple[int, int], int]
+    decisions: list[Given], latest: dict[tuple[int, int], Given], since: int, case_of: dict[tuple[int, int], int]
 ) -> Iterator[tuple[str, int, int]]:
-    """The moderator of each decided case, when it was decided and after how long, given the verdicts of pairs."""
+    """The moderator of each decided case, when it was decided and after how long, given the verdicts of pairs.
+
+    The last verdict is the one given last, whatever a clock that was set back or stood still said of its time.
+    """
     for case_id in set(case_of.values()):
         members = [pair for pair in PAIRS if case_of[pair] == case_id]
         if latest.keys() >= set(members):
-            last = max((latest[pair] for pair in members), key=lambda given: given.at)
+            standing = [latest[pair] for pair in members]
+            last = next(given for given in reversed(decisions) if given in standing)
             at = last.at * DAY_MS // 2
             opened = min(PAIRS.index(pair) + 1 for pair in members) * DAY_MS
             if at >= since:

@@ -185,7 +185,7 @@ def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: 
 
 
 def _make_row(
-    case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str], last: dict[int, tuple[int, str]]
+    case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str], last: dict[int, tuple[int, int, str]]
 ) -> tuple[object, ...]:
     hidden = min(row["same_author"] for row in every)  # pairs of one author count where there are no others
     rows = [row for row in every if row["same_author"] == hidden]
@@ -210,7 +210,7 @@ def _make_row(
         json.dumps(sorted({asking[row["flag_id"]] for row in rows if row["flag_id"] in asking}), ensure_ascii=False),
         all(row["is_ordered"] for row in rows if row["later"] == lead["later"]),
         _join_with_commas(sorted({row["catalogue"] for row in rows} - {None})),
-        *max((last[row["flag_id"]] for row in every if row["flag_id"] in last), default=(None, None)),
+        *max((last[row["flag_id"]] for row in every if row["flag_id"] in last), default=(None, None, None))[1:],
     )
 
 
@@ -225,15 +225,15 @@ def _read_asking(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, s
     return dict(rows.fetchall())
 
 
-def _list_last_verdicts(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, tuple[int, str]]:
-    """When and by whom the last verdict was given that stands and decides each of these flags, of those with one."""
+def _list_last_verdicts(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, tuple[int, int, str]]:
+    """The last verdict that stands and decides each of these flags, of those with one: its id, time and moderator."""
     rows = db.execute(
-        "SELECT flag_id, max(v.decided_at), v.moderator"  # SQLite reads the moderator of the latest
+        "SELECT flag_id, max(v.verdict_id), v.decided_at, v.moderator"  # SQLite reads the other columns of the latest
         " FROM flags f CROSS JOIN verdicts v ON v.a = f.a AND v.b = f.b"
         f" WHERE flag_id {AMONG} AND v.undone_at IS NULL AND v.verdict {AMONG} GROUP BY flag_id",
         (dump_list(flag_ids), dump_list(DECIDING)),
     )
-    return {flag_id: (at, by) for flag_id, at, by in rows}
+    return {flag_id: tuple(row) for flag_id, *row in rows}
 
 
 def _select_flags(db: sqlite3.Connection, where: str, value: object) -> Flags:
