@@ -20,7 +20,7 @@ def test_every_story_has_a_text_of_its_own_apart_from_the_copies() -> None:
 
 def test_a_backfill_is_sampled_until_its_end(tmp_path: Path) -> None:
     into = tmp_path / "samples.csv"
-    arguments = ["--stories", "60", "--every", "0.1", "--csv", str(into)]
+    arguments = ["--stories", "60", "--every", "0.02", "--csv", str(into)]
     done = CliRunner().invoke(memory.main, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     assert "60" in done.output.split()
