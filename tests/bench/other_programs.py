@@ -45,10 +45,7 @@ def go_programs(sources: Path | None, folder: Path) -> dict[str, Program]:
     )
     if built.returncode:
         raise click.ClickException(f"{sources}: the Go program cannot be built: {built.stdout}")
-    return {
-        "Go, plain": Program([program, "-style", "plain"], {"GOGC": "100"}),
-        "Go, tuned": Program([program]),
-    }
+    return {"Go, plain": Program([program, "-style", "plain"], {"GOGC": "100"}), "Go, tuned": Program([program])}
 
 
 def run_program(program: Program, stories: int, mode: str, *, endpoint: str, redis: str, pages: int) -> Measured:

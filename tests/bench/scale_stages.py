@@ -159,13 +159,7 @@ async def sweep(setup: Setup) -> Figures:
     ledger = Ledger(setup.ledger)
     sizes = {Language(name): n for name, n in (await ledger.do(count_by_language)).items()}
     work = Sweep(
-        ledger,
-        DETECTION,
-        VERSION,
-        section=Run(),
-        open_readers=_no_readers,
-        stop=asyncio.Event(),
-        watch=ignore_progress,
+        ledger, DETECTION, VERSION, section=Run(), open_readers=_no_readers, stop=asyncio.Event(), watch=ignore_progress
     )
     with _timed() as load:
         by_language = await load_fingerprints(ledger, sizes, asyncio.Event())

@@ -97,10 +97,7 @@ def main(config: Config, endpoint: str, count: int) -> dict[str, Costs]:
     """The costs of neardup on all pages of the manifest, and of the reference on the first `count`."""
     assert config.source.manifest is not None
     ids = read_ids(config.source.manifest)
-    return {
-        "neardup": subject_costs(config, ids),
-        "reference": asyncio.run(reference_costs(endpoint, ids[:count])),
-    }
+    return {"neardup": subject_costs(config, ids), "reference": asyncio.run(reference_costs(endpoint, ids[:count]))}
 
 
 if __name__ == "__main__":

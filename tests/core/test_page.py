@@ -71,8 +71,7 @@ def test_a_page_and_its_text_give_one_fingerprint(language: Language) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "reason"),
-    [(b"", Skip.EMPTY), (b"<p></p>", Skip.EMPTY), (b"\x89PNG" + bytes(1000), Skip.NOT_TEXT)],
+    ("body", "reason"), [(b"", Skip.EMPTY), (b"<p></p>", Skip.EMPTY), (b"\x89PNG" + bytes(1000), Skip.NOT_TEXT)]
 )
 def test_a_page_without_text_gives_its_reason(body: bytes, reason: Skip) -> None:
     assert fingerprint_page(Page(body), WHOLE) == Unreadable(reason)

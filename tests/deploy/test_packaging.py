@@ -71,14 +71,7 @@ def test_the_module_is_the_command() -> None:
 
 def test_files_and_sqlite_need_no_extra(bare: Callable[[str], Neardup]) -> None:
     neardup = bare(embedded())
-    for arguments in (
-        ["backfill"],
-        ["export"],
-        ["export", "--format", "html"],
-        ["plan"],
-        ["doctor"],
-        ["status"],
-    ):
+    for arguments in (["backfill"], ["export"], ["export", "--format", "html"], ["plan"], ["doctor"], ["status"]):
         done = neardup(*arguments)
         assert done.code == 0, f"neardup {arguments[0]}: {done.err}"
 

@@ -73,9 +73,7 @@ def test_no_story_is_lost_to_a_wrong_clock(days: list[tuple[int, int]]) -> None:
 
 @settings(max_examples=count_examples(100 * CHAOS), deadline=None)
 @given(st.lists(st.tuples(passing, st.one_of(behind, st.integers(60 * DAY, 400 * DAY))), min_size=1, max_size=12))
-def test_no_story_is_lost_to_stories_dated_ahead(
-    days: list[tuple[int, int]],
-) -> None:
+def test_no_story_is_lost_to_stories_dated_ahead(days: list[tuple[int, int]]) -> None:
     """The clock is further ahead than the stories; otherwise the ledger holds no evidence of the error."""
     assert_all_are_listed(days, ahead=30 * DAY)
 

@@ -135,11 +135,7 @@ def test_slots_moved_in_an_instant_cost_nothing(
 @pytest.mark.parametrize("cluster", [True], indirect=True)
 @pytest.mark.parametrize("layout", some_of(LAYOUTS, 3, 1))
 def test_a_replica_takes_over_from_a_killed_master(
-    layout: str,
-    cluster: Cluster,
-    tmp_path: Path,
-    undisturbed: State,
-    record_wait: Callable[[str], None],
+    layout: str, cluster: Cluster, tmp_path: Path, undisturbed: State, record_wait: Callable[[str], None]
 ) -> None:
     victim = next(node for node in cluster.nodes[1:MASTERS])
     assert backfill(tmp_path / "run", cluster.url, layout, once_midway(victim.kill)).status == "done"
@@ -150,11 +146,7 @@ def test_a_replica_takes_over_from_a_killed_master(
 @pytest.mark.parametrize("cluster", [True], indirect=True)
 @pytest.mark.parametrize("layout", some_of(LAYOUTS, 4, 1))
 def test_a_replica_that_lags_takes_over_from_a_killed_master(
-    layout: str,
-    cluster: Cluster,
-    tmp_path: Path,
-    undisturbed: State,
-    record_wait: Callable[[str], None],
+    layout: str, cluster: Cluster, tmp_path: Path, undisturbed: State, record_wait: Callable[[str], None]
 ) -> None:
     victim = next(node for node in cluster.nodes[1:MASTERS])
     replica = cluster.replica_of(victim)

@@ -104,11 +104,7 @@ def rows_until(corpus: Path, name: str, count: int) -> Path:
 
 @pytest.mark.parametrize("index", ["sqlite:", "redis"])
 def test_a_copy_replaces_a_damaged_ledger(
-    index: str,
-    make_neardup: Make,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-    record_row: Callable[[Row], None],
+    index: str, make_neardup: Make, tmp_path: Path, request: pytest.FixtureRequest, record_row: Callable[[Row], None]
 ) -> None:
     """With an older ledger and a newer index, the index is rebuilt and the later stories are listed again."""
     url = request.getfixturevalue("redis_url") if index == "redis" else index

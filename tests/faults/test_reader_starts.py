@@ -42,10 +42,7 @@ def backfilling(neardup: Neardup) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_kill_at_any_time_of_a_start_is_blamed_on_no_story(
-    neardup: Neardup,
-    tmp_path: Path,
-    make_neardup: Callable[[str, str], Neardup],
-    assert_same_state: AssertSameState,
+    neardup: Neardup, tmp_path: Path, make_neardup: Callable[[str, str], Neardup], assert_same_state: AssertSameState
 ) -> None:
     record, copy = neardup.folder / "neardup.db.reading", tmp_path / "copy.reading"
     for seconds in kill_times(random.Random(SEED)):

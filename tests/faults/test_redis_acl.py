@@ -23,10 +23,7 @@ ON_THE_INDEX = (
     ("status",),
     ("doctor",),
 )
-COMMANDS = {
-    "documented": (*ON_THE_INDEX, ("sweep",), ("backfill", "--fresh")),
-    "compact": ON_THE_INDEX,
-}
+COMMANDS = {"documented": (*ON_THE_INDEX, ("sweep",), ("backfill", "--fresh")), "compact": ON_THE_INDEX}
 USED_BY_ALL_CLIENTS = {"ping", "unwatch", "discard"}
 
 
@@ -59,16 +56,7 @@ def test_the_granted_commands_suffice_and_are_all_used(tmp_path: Path, make_near
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        "FLUSHALL",
-        "CONFIG SET maxmemory 1",
-        "SHUTDOWN",
-        "KEYS *",
-        "ACL LIST",
-        "SCRIPT LOAD x",
-        "SUBSCRIBE x",
-    ],
+    "command", ["FLUSHALL", "CONFIG SET maxmemory 1", "SHUTDOWN", "KEYS *", "ACL LIST", "SCRIPT LOAD x", "SUBSCRIBE x"]
 )
 def test_nothing_else_is_granted(command: str, tmp_path: Path) -> None:
     (tmp_path / "redis.acl").write_text(ACL, encoding="ascii")

@@ -112,11 +112,7 @@ def loss(
 async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
     """Commit stories (id, number of its text) of two languages."""
     outcomes: list[Outcome] = [
-        Fingerprinted(
-            Story(n, TAMIL if n % 2 else HINDI),
-            fingerprint_of(text.to_bytes(16), bytes([text]) * 64),
-            None,
-        )
+        Fingerprinted(Story(n, TAMIL if n % 2 else HINDI), fingerprint_of(text.to_bytes(16), bytes([text]) * 64), None)
         for n, text in texts
     ]
     await ledger.do(stories.commit, stories.Batch(Outcomes.of(outcomes), (), 1, {}, None))

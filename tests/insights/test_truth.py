@@ -68,15 +68,7 @@ def ledger(folder: Path, flagged: list[Flagged]) -> sqlite3.Connection:
             "INSERT INTO flags (a, b, kind, similarity, hamming, jaccard, containment_a, containment_b, status,"
             " flagged_at, fingerprint_version, severity, strength, joins_clusters)"
             " VALUES (?, ?, ?, 0, 0, ?, ?, ?, ?, 0, '', 0, 0, 1)",
-            (
-                a,
-                b,
-                kind,
-                jaccard,
-                0.0 if containment is not None else None,
-                containment,
-                status,
-            ),
+            (a, b, kind, jaccard, 0.0 if containment is not None else None, containment, status),
         )
     return db
 

@@ -88,10 +88,7 @@ def test_authors_are_counted_as_their_flags_are(
 
 
 def check_author(db: sqlite3.Connection, author: str, seen: list[Seen]) -> None:
-    found, foreign = (
-        authors.read_author(db, author),
-        [entry for entry in seen if entry.other_author != author],
-    )
+    found, foreign = (authors.read_author(db, author), [entry for entry in seen if entry.other_author != author])
     if found is None:
         assert not seen
         return

@@ -178,11 +178,7 @@ def test_what_if_reports_flags_of_other_thresholds(db: sqlite3.Connection) -> No
 
 
 def test_what_if_reports_verdicts_lost_and_spared(db: sqlite3.Connection) -> None:
-    scores_of = {
-        Verdict.PLAGIARISM: (0.9, 0.4),
-        Verdict.QUOTATION: (0.45, 0.4),
-        Verdict.NOT_SIMILAR: (0.42, 0.41),
-    }
+    scores_of = {Verdict.PLAGIARISM: (0.9, 0.4), Verdict.QUOTATION: (0.45, 0.4), Verdict.NOT_SIMILAR: (0.42, 0.41)}
     for place, (verdict, scores) in enumerate(scores_of.items()):
         for n, jaccard in enumerate(scores):
             first = 10 * place + 2 * n + 1

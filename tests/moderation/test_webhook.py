@@ -36,13 +36,7 @@ from tests.support.desk_client import LOOPBACK, get, hidden_fields, post, send
 from tests.support.servers import free_port
 from tests.support.webhook_server import SECRET, Messages, webhook_server
 
-FACTS = {
-    "listed": 12_000,
-    "fingerprinted": 9000,
-    "flagged": {"exact": 3, "near": 1204},
-    "seconds": 8.5,
-    "warnings": {},
-}
+FACTS = {"listed": 12_000, "fingerprinted": 9000, "flagged": {"exact": 3, "near": 1204}, "seconds": 8.5, "warnings": {}}
 
 
 TEXTS = (

@@ -136,10 +136,7 @@ async def test_a_stale_replica_hides_no_story_that_is_not_named(
     """A check that reads a replica knows by its position what it lacks, and compares with that by itself."""
     [text] = corpus_of(1, 0)
     server = RedisServer(tmp_path / "redis")
-    with (
-        closing(Ledger(tmp_path / "neardup.db")) as ledger,
-        closing(await open_passages(ledger)) as opened,
-    ):
+    with closing(Ledger(tmp_path / "neardup.db")) as ledger, closing(await open_passages(ledger)) as opened:
         index = await open_redis(server.url, DETECTION.bandings(LANGUAGES), CODES, layout)
         await admit_version(index, ledger, VERSION)
 

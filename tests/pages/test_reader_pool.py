@@ -110,11 +110,7 @@ async def test_texts_that_are_read_together_come_back_when_a_process_dies(tmp_pa
 async def test_a_page_without_a_story_has_a_named_reason(tmp_path: Path) -> None:
     (tmp_path / "short.html").write_text("<p>few words</p>")
     async with reading(tmp_path) as pool:
-        for name, reason in (
-            ("short", Skip.TOO_SHORT),
-            ("none", Skip.MISSING),
-            ("still/there", Skip.MISSING),
-        ):
+        for name, reason in (("short", Skip.TOO_SHORT), ("none", Skip.MISSING), ("still/there", Skip.MISSING)):
             assert await pool.read(Story(1, HINDI, f"{name}.html"), None) == Unreadable(reason), name
 
 

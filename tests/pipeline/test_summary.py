@@ -26,17 +26,7 @@ from neardup.ledger.script_health import MIN_STORIES, RUNS, Measure
 from neardup.pages.results import make_results
 from neardup.pipeline.summary import TEXT_MEASURES, ScriptHealth
 from neardup.pipeline.worker import make_outcomes
-from neardup.records import (
-    Fingerprinted,
-    Language,
-    Mark,
-    MarkReason,
-    Outcome,
-    Skip,
-    Skipped,
-    Story,
-    TextMeasures,
-)
+from neardup.records import Fingerprinted, Language, Mark, MarkReason, Outcome, Skip, Skipped, Story, TextMeasures
 
 from tests.support.builders import fingerprint_of, fingerprint_page, ledger_in_memory
 from tests.support.languages import ENGLISH, HINDI, MARATHI, SAMPLED, TAMIL

@@ -80,9 +80,7 @@ class Scene:
         made = []
         for story_id, words in listed:
             self.store.write(language, story_id, words)
-            made.append(
-                Fingerprinted(Story(story_id, language), fingerprint(tokenize(" ".join(words))), None),
-            )
+            made.append(Fingerprinted(Story(story_id, language), fingerprint(tokenize(" ".join(words))), None))
         pairs = {(a, b) for a, _ in listed for b, _ in listed if a < b}
         await self.ledger.do(stories.commit, stories.Batch(Outcomes.of(made), matches(pairs), 1, {}, None))
 

@@ -21,14 +21,7 @@ from neardup.records import MIN_BLOCK, Language
 from rich.cells import cell_len
 from rich.console import Console
 
-from tests.support.compared_stories import (
-    THRESHOLDS,
-    every_language,
-    every_planted_pair,
-    sample,
-    story_of,
-    wild_texts,
-)
+from tests.support.compared_stories import THRESHOLDS, every_language, every_planted_pair, sample, story_of, wild_texts
 from tests.support.graphemes import boundaries
 from tests.support.languages import ODIA, TAMIL, TEXTS
 
@@ -47,12 +40,7 @@ def assert_evidence(facts: Evidence, stories: tuple[LoadedStory, LoadedStory]) -
             excerpt = found.before + found.text + found.after
             start = whole.find_span(max(first - CONTEXT_WORDS, 0), end)[0]
             assert whole.text[start : start + len(excerpt)] == excerpt
-            edges = {
-                start,
-                start + len(found.before),
-                start + len(found.before + found.text),
-                start + len(excerpt),
-            }
+            edges = {start, start + len(found.before), start + len(found.before + found.text), start + len(excerpt)}
             assert edges <= boundaries(whole.text), f"{found.text!r} cuts a grapheme"
             assert b" ".join(story.text.words[first:end]) in b" ".join(tokenize(found.text))
 

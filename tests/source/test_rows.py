@@ -108,10 +108,7 @@ def test_the_separator_is_guessed(separator: str, listing: list[tuple[str, ...]]
 @unhurried
 @given(objects, st.sampled_from(["\n", "\r\n", "\n \n"]), chunks, st.booleans())
 def test_jsonl_rows_are_read_as_they_were_written(
-    listing: list[dict[str, object]],
-    end: str,
-    chunk: int,
-    ascii_only: bool,
+    listing: list[dict[str, object]], end: str, chunk: int, ascii_only: bool
 ) -> None:
     lines = [json.dumps(row, ensure_ascii=ascii_only) + end for row in listing]
     check(InMemory("".join(lines).encode()), read_jsonl, chunk, listing)

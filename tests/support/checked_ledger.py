@@ -99,13 +99,7 @@ class CheckedLedger:
         await catch_up(self.index, self.ledger, VERSION)
 
     async def put(
-        self,
-        language: Language,
-        story_id: int,
-        words: list[str],
-        *,
-        author: str | None = None,
-        restore: bool = False,
+        self, language: Language, story_id: int, words: list[str], *, author: str | None = None, restore: bool = False
     ) -> CheckResult:
         text = text_of(words)
         page = f"<title>title {story_id}</title><p>{text.written}</p>".encode()

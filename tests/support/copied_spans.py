@@ -16,12 +16,7 @@ def spans_of(*spans: tuple[int, int]) -> Spans:
 
 
 def flag_spans(  # noqa: PLR0917 - a flag in one line
-    db: sqlite3.Connection,
-    a: int,
-    b: int,
-    kind: Kind = PARTIAL,
-    spans_a: Spans = NO_SPANS,
-    spans_b: Spans = NO_SPANS,
+    db: sqlite3.Connection, a: int, b: int, kind: Kind = PARTIAL, spans_a: Spans = NO_SPANS, spans_b: Spans = NO_SPANS
 ) -> None:
     """Nominate two stories that the ledger has, a < b, and flag them with these copied words."""
     with transaction(db):

@@ -36,11 +36,7 @@ def load_operations(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_described(
-    operation: Any,
-    mode: str,
-    address: str,
-    known: Mapping[str, Sequence[str]],
-    headers: dict[str, str] | None = None,
+    operation: Any, mode: str, address: str, known: Mapping[str, Sequence[str]], headers: dict[str, str] | None = None
 ) -> None:
     """Every answer of an operation is one that the document describes, and none is a 5xx.
 
@@ -50,11 +46,7 @@ def assert_described(
     from schemathesis.generation import GenerationMode  # noqa: PLC0415
     from schemathesis.specs.openapi import checks  # noqa: PLC0415
 
-    described = [
-        checks.status_code_conformance,
-        checks.content_type_conformance,
-        checks.response_schema_conformance,
-    ]
+    described = [checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance]
 
     @settings(max_examples=REQUESTS // 2, suppress_health_check=list(HealthCheck))
     @given(operation.as_strategy(generation_mode=GenerationMode(mode)), st.booleans(), st.integers(0, 99))

@@ -48,12 +48,7 @@ PAIRS = {  # kind -> the languages and the texts of a source and of its copy
         STORIES[BENGALI][1].replace(STORIES[BENGALI][1].split()[50], "xx", 1),
     ),
     "similar": (BENGALI, STORIES[BENGALI][0], BENGALI, with_every(8, STORIES[BENGALI][0], STORIES[BENGALI][2])),
-    "partial": (
-        HINDI,
-        STORIES[HINDI][0],
-        HINDI,
-        f"{first_words(STORIES[HINDI][0], 170)} {STORIES[HINDI][1]}",
-    ),
+    "partial": (HINDI, STORIES[HINDI][0], HINDI, f"{first_words(STORIES[HINDI][0], 170)} {STORIES[HINDI][1]}"),
     "transliterated": (GUJARATI, STORIES[GUJARATI][0], TELUGU, transliterated(STORIES[GUJARATI][0], GUJARATI, TELUGU)),
     "passage": (
         ENGLISH,

@@ -53,11 +53,7 @@ def test_pages_that_cannot_be_read_are_counted_by_reason(make_neardup: Make, tmp
     manifest.write_text("\n".join(["id,language,path", *rows]), encoding="utf-8")
     neardup = make_neardup(embedded(manifest, pages).replace('body = "article .story, div.post-body"', ""))
     facts = planned(neardup)
-    assert facts["sample"] == {
-        "fingerprinted": 1,
-        "not_fingerprinted": {"missing": 1, "empty": 1},
-        "bad_rows": 2,
-    }
+    assert facts["sample"] == {"fingerprinted": 1, "not_fingerprinted": {"missing": 1, "empty": 1}, "bad_rows": 2}
     assert facts["languages"]["HINDI"]["listed"] == 3
     assert facts["languages"]["HINDI"]["stories"] == 1.0
     assert any("missing 1" in warning for warning in facts["warnings"])

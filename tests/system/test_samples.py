@@ -187,17 +187,7 @@ def test_the_doctor_finds_nothing_wrong(neardup: Neardup) -> None:
     probed = neardup("doctor")
     assert probed.code == 0, probed.out
     assert "neardup.db.titles, complete" in probed.out
-    parts = (
-        "config",
-        "ledger",
-        "index",
-        "passages",
-        "titles",
-        "submitted pages",
-        "proofs",
-        "source",
-        "object store",
-    )
+    parts = ("config", "ledger", "index", "passages", "titles", "submitted pages", "proofs", "source", "object store")
     assert [line.split(":")[0] for line in probed.out.splitlines()] == [
         f"ok   {part}" for part in (*parts, "reference", "meaning", "clock", "native core", "fingerprints")
     ]

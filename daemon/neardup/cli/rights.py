@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import (
-    json_option,
-    make_command,
-    print_json,
-    run_async,
-)
+from neardup.cli.command import json_option, make_command, print_json, run_async
 from neardup.errors import Fatal, Misuse
 from neardup.records import format_count, format_readable_time, format_time
 

@@ -83,10 +83,7 @@ class Thresholds(Section, frozen=True, kw_only=True):
     ] = 50
     max_bucket: Annotated[
         int,
-        Meta(
-            gt=0,
-            description="Members above which a bucket is reported, and divided among the tasks of a Spark job.",
-        ),
+        Meta(gt=0, description="Members above which a bucket is reported, and divided among the tasks of a Spark job."),
     ] = 5000
 
     def __post_init__(self) -> None:

@@ -292,8 +292,7 @@ def read_held_leases(db: sqlite3.Connection, case_ids: Iterable[int]) -> dict[in
 def refuse_if_leased(db: sqlite3.Connection, flag_ids: Iterable[int], moderator: str) -> None:
     """Raise CaseHeld if another moderator holds the case of one of these flags."""
     rows = db.execute(
-        f"SELECT DISTINCT case_id FROM flags WHERE flag_id {AMONG} AND case_id IS NOT NULL",
-        (dump_list(flag_ids),),
+        f"SELECT DISTINCT case_id FROM flags WHERE flag_id {AMONG} AND case_id IS NOT NULL", (dump_list(flag_ids),)
     )
     for lease in _read_held_leases(db, [row[0] for row in rows], now_ms()):
         if lease.moderator != moderator:
@@ -307,7 +306,6 @@ def explain_lease(lease: Lease) -> CaseHeld:
 
 def _read_held_leases(db: sqlite3.Connection, case_ids: Iterable[int], now: int) -> list[Lease]:
     rows = db.execute(
-        f"SELECT case_id, moderator, until FROM leases WHERE case_id {AMONG} AND until > ?",
-        (dump_list(case_ids), now),
+        f"SELECT case_id, moderator, until FROM leases WHERE case_id {AMONG} AND until > ?", (dump_list(case_ids), now)
     )
     return [Lease(*row) for row in rows]

@@ -84,8 +84,5 @@ def _find(db: sqlite3.Connection, joining: Sequence[Edge]) -> list[Cluster]:
 
 def _read_publication_times(db: sqlite3.Connection, joining: Sequence[Edge]) -> dict[int, int | None]:
     ids = {story_id for a, b, _ in joining for story_id in (a, b)}
-    rows = db.execute(
-        f"SELECT id, published_at FROM stories WHERE id {AMONG}",
-        (dump_list(ids),),
-    )
+    rows = db.execute(f"SELECT id, published_at FROM stories WHERE id {AMONG}", (dump_list(ids),))
     return dict(rows)

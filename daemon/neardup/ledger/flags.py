@@ -113,11 +113,7 @@ def read_cluster(db: sqlite3.Connection, story_id: int) -> set[int]:
 
 
 def select(
-    db: sqlite3.Connection,
-    selection: Selection = OPEN,
-    *,
-    limit: int = -1,
-    offset: int = 0,
+    db: sqlite3.Connection, selection: Selection = OPEN, *, limit: int = -1, offset: int = 0
 ) -> Iterator[sqlite3.Row]:
     """The flags of a selection, one row a pair, the most severe first.  Columns: PAIR_COLUMNS.
 
@@ -135,11 +131,7 @@ def select(
 
 def read_by_id(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, sqlite3.Row]:
     """These flags as `select` returns them, by id."""
-    rows = select_named_rows(
-        db,
-        f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id {AMONG}",
-        (dump_list(flag_ids),),
-    )
+    rows = select_named_rows(db, f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id {AMONG}", (dump_list(flag_ids),))
     return {row["flag_id"]: row for row in rows}
 
 

@@ -169,14 +169,7 @@ def _put(db: sqlite3.Connection, row: ImportedFlag) -> bool:
         return False
     ruling = Ruling(row.status, None, is_new=True)
     verification.put_flag(
-        db,
-        candidate,
-        row.assessment,
-        row.kind,
-        row.version,
-        row.flagged_at,
-        ruling,
-        by_passages=row.by_passages,
+        db, candidate, row.assessment, row.kind, row.version, row.flagged_at, ruling, by_passages=row.by_passages
     )
     if (given := row.verdict) is not None:
         tier, language = find_tier(row.kind), languages.map_numbers(db)[candidate.language]

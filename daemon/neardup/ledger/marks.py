@@ -69,10 +69,7 @@ def _mark_skipped(story: Story, reason: Skip, marks: Marks) -> StoryMarks:
 
 def _read_since(db: sqlite3.Connection, ids: Sequence[int]) -> dict[tuple[int, str], int]:
     """Since when these stories have their marks, by reason."""
-    rows = db.execute(
-        f"SELECT story_id, reason, marked_at FROM marks WHERE story_id {AMONG}",
-        (dump_list(ids),),
-    )
+    rows = db.execute(f"SELECT story_id, reason, marked_at FROM marks WHERE story_id {AMONG}", (dump_list(ids),))
     return {(story_id, reason): at for story_id, reason, at in rows}
 
 

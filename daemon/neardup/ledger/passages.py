@@ -223,10 +223,7 @@ def remove_common(db: sqlite3.Connection, hashes: Iterable[int]) -> None:
 
 def forget_examples(db: sqlite3.Connection, story_ids: Sequence[int]) -> None:
     """Drop these stories, whose texts change or go, as examples, within the caller's transaction."""
-    db.execute(
-        f"UPDATE common_passages SET example = NULL WHERE example {AMONG}",
-        (dump_list(story_ids),),
-    )
+    db.execute(f"UPDATE common_passages SET example = NULL WHERE example {AMONG}", (dump_list(story_ids),))
 
 
 def read_common_revision(db: sqlite3.Connection) -> int:

@@ -148,10 +148,7 @@ def leave_out(found: Similarity, source_ids: Collection[int]) -> Similarity:
 
 def read_similarities(db: sqlite3.Connection, story_ids: Iterable[int]) -> dict[int, float]:
     """The similarities of those of these stories that copy, by id."""
-    rows = db.execute(
-        f"SELECT story_id, similarity FROM similarities WHERE story_id {AMONG}",
-        (dump_list(story_ids),),
-    )
+    rows = db.execute(f"SELECT story_id, similarity FROM similarities WHERE story_id {AMONG}", (dump_list(story_ids),))
     return dict(rows.fetchall())
 
 
@@ -211,11 +208,7 @@ def refresh(db: sqlite3.Connection) -> None:
 
 
 def select(
-    db: sqlite3.Connection,
-    selection: Selection = OPEN,
-    *,
-    limit: int = -1,
-    offset: int = 0,
+    db: sqlite3.Connection, selection: Selection = OPEN, *, limit: int = -1, offset: int = 0
 ) -> Iterator[sqlite3.Row]:
     """The stories that copy by a flag of a selection, the highest similarity first.
 

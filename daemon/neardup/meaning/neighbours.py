@@ -127,8 +127,7 @@ def read_centred(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Centre
     """These stories with their vectors, by id."""
     size, by = read_dimensions(db), read_centring(db)
     rows = db.execute(
-        f"SELECT language, {STORED} FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}",
-        (json.dumps(list(ids)),),
+        f"SELECT language, {STORED} FROM vectors JOIN codes USING (story_id) WHERE {OF_IDS}", (json.dumps(list(ids)),)
     )
     by_language = defaultdict[Language, list[tuple[int, bytes]]](list)
     for language, story_id, *stored in rows:

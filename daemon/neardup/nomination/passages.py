@@ -22,14 +22,7 @@ from neardup.core.sets import find_distinct
 from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.lookup import Found
 from neardup.ledger import Ledger, versions
-from neardup.nomination.common_passages import (
-    MAX_HOLDERS,
-    NONE_COMMON,
-    Common,
-    Passages,
-    Probe,
-    find_common,
-)
+from neardup.nomination.common_passages import MAX_HOLDERS, NONE_COMMON, Common, Passages, Probe, find_common
 from neardup.telemetry.metrics import COMMON_PASSAGES, STAGE_SECONDS
 
 

@@ -66,12 +66,7 @@ def join_matches(
     """The matches of stories by their whole texts and by passages, which are given by the ids of the stories."""
     return [
         make_matches(
-            story_id,
-            banded.language,
-            detection,
-            own.matches,
-            passages.ids,
-            left_out=max(own.capped, passages.capped),
+            story_id, banded.language, detection, own.matches, passages.ids, left_out=max(own.capped, passages.capped)
         )
         for story_id, banded in stories
         for own, passages in [(whole[story_id], by_passages[story_id])]

@@ -135,11 +135,7 @@ async def find_matches(
         return None
     return [
         make_matches(
-            nominee.story_id,
-            banded[nominee.story_id].language,
-            detection,
-            nominee.matches,
-            left_out=nominee.capped,
+            nominee.story_id, banded[nominee.story_id].language, detection, nominee.matches, left_out=nominee.capped
         )
         for nominee in nominees
     ]

@@ -19,14 +19,7 @@ from msgspec import Struct
 
 from neardup.config import Detection
 from neardup.core.candidates.banding import Numbers
-from neardup.core.candidates.passage_groups import (
-    DEAD,
-    CommonHashes,
-    Counts,
-    LanguageOf,
-    SharedHashes,
-    select_best,
-)
+from neardup.core.candidates.passage_groups import DEAD, CommonHashes, Counts, LanguageOf, SharedHashes, select_best
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.sets import find_distinct
 from neardup.index.passages.join import JoinStep

@@ -305,9 +305,5 @@ class LargeBuckets:
         """Log one line for each language with large buckets."""
         for language, large in self._by_language.items():
             log.warning(
-                "max_bucket reached",
-                language=language,
-                times=large.times,
-                fullest=large.fullest,
-                members=large.members,
+                "max_bucket reached", language=language, times=large.times, fullest=large.fullest, members=large.members
             )

@@ -140,10 +140,7 @@ class Verifier:
         self._cache: LRUCache[int, Text] = LRUCache(CACHE_BYTES, attrgetter("nbytes"))
 
     def begin(
-        self,
-        stories: Sequence[PairedStory],
-        kept: Sequence[KeptText],
-        common: Mapping[Language, PassageHashes],
+        self, stories: Sequence[PairedStory], kept: Sequence[KeptText], common: Mapping[Language, PassageHashes]
     ) -> None:
         """Take the stories to compare, their texts, and the hashes of common passages, by language."""
         self._stories, self._kept, self._common = stories, kept, common

@@ -5,11 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from neardup.http.problems import ProblemType, Refused
-from neardup.ledger import (
-    author_copies,
-    now_ms,
-    snapshot,
-)
+from neardup.ledger import author_copies, now_ms, snapshot
 from neardup.records import format_time
 from neardup.serve.rights_messages import (
     AuthorCopies,

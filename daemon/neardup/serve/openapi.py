@@ -27,9 +27,7 @@ SUBJECT_PARAMETERS = {
         "author", "The author's id: an integer, or a text.", {"type": "string", "minLength": 1}
     ),
     "number": make_path_parameter(
-        "number",
-        "The number of the complaint or permission.",
-        {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER},
+        "number", "The number of the complaint or permission.", {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER}
     ),
 }
 REQUEST_ID = {

@@ -13,10 +13,7 @@ from pydantic import BaseModel
 from neardup.http.problems import ProblemType
 from neardup.serve import authors, checks, complaints, messages, permissions, rights_messages, stories
 from neardup.serve.author_tokens import EXPIRED_TOKEN
-from neardup.serve.messages import (
-    StoryId,
-    parse_story_id,
-)
+from neardup.serve.messages import StoryId, parse_story_id
 from neardup.serve.service import Deadline, ServiceParts
 from neardup.serve.tokens import Right
 from neardup.source.parse import make_printable

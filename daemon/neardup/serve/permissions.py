@@ -4,10 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from neardup.http.problems import ProblemType, Refused
-from neardup.ledger import (
-    now_ms,
-    permissions,
-)
+from neardup.ledger import now_ms, permissions
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
 from neardup.records import format_time
 from neardup.serve import rights_messages

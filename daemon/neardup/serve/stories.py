@@ -7,13 +7,7 @@ from typing import Any
 
 from neardup import errors
 from neardup.http.problems import ProblemType, Refused
-from neardup.ledger import (
-    flags,
-    removed_texts,
-    similarities,
-    snapshot,
-    stories,
-)
+from neardup.ledger import flags, removed_texts, similarities, snapshot, stories
 from neardup.ledger.flags import JOINING, Selection, find_earlier_story
 from neardup.query.compare import describe_stories, load_story
 from neardup.query.evidence import LoadedStory

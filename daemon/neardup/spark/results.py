@@ -151,11 +151,7 @@ def make_story_row(flags: list[dict[str, Any]]) -> dict[str, Any] | None:
         name: first[f"story_{name}"] for name in ("title", "author_id", "path", "name", "published_at", "updated_at")
     }
     row |= {f"top_source_{name}": source.get(f"matched_{name}", source.get(name)) for name in OF_SOURCE}
-    row |= {
-        "story_id": first["story_id"],
-        "language": first["story_language"],
-        "words": first["story_words"],
-    }
+    row |= {"story_id": first["story_id"], "language": first["story_language"], "words": first["story_words"]}
     row |= {name: value for name, value in copied._asdict().items() if name != "top_source"}
     row |= {name: count_milliseconds(row[name]) for name in row if name.endswith(("published_at", "updated_at"))}
     return type_times(convert_story_row(row), STORIES)

@@ -70,12 +70,7 @@ def stories(seed: int, size: int) -> Arrays:
 @given(
     seeds,
     st.sampled_from([2, 30, 32, 33, 34, 70]),
-    st.builds(
-        Banding,
-        st.integers(0, 7),
-        st.sampled_from([5, 8, 16, 32]),
-        st.integers(1, 3),
-    ),
+    st.builds(Banding, st.integers(0, 7), st.sampled_from([5, 8, 16, 32]), st.integers(1, 3)),
     st.sampled_from([1, 50, all_pairs.CHUNK_PAIRS]),
 )
 def test_the_bucket_join(seed: int, size: int, banding: Banding, chunk_size: int) -> None:
@@ -84,11 +79,7 @@ def test_the_bucket_join(seed: int, size: int, banding: Banding, chunk_size: int
     def joined() -> list[list[tuple[int, int]]]:
         near = find_near_pairs(simhashes, banding.hamming)
         similar = find_signature_pairs(
-            signatures,
-            np.flatnonzero(signed),
-            bands=banding.bands,
-            shared=banding.shared,
-            agreeing_rows=seed % 12,
+            signatures, np.flatnonzero(signed), bands=banding.bands, shared=banding.shared, agreeing_rows=seed % 12
         )
         return [
             sorted(pair for chunk in join for pair in zip(chunk.left.tolist(), chunk.right.tolist(), strict=True))
@@ -117,12 +108,7 @@ def test_the_screen(seed: int, size: int, others_size: int, own: tuple[int, int,
     seeds,
     st.integers(1, 60),
     st.builds(
-        Limits,
-        st.integers(0, 7),
-        st.sampled_from([8, 32]),
-        st.integers(0, 3),
-        st.integers(0, 64),
-        st.integers(1, 9),
+        Limits, st.integers(0, 7), st.sampled_from([8, 32]), st.integers(0, 3), st.integers(0, 64), st.integers(1, 9)
     ),
 )
 def test_the_key_join(seed: int, size: int, own: Limits) -> None:

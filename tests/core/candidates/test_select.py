@@ -29,8 +29,7 @@ hashes = st.one_of(
     st.sets(st.integers(0, 127), max_size=9).map(lambda bits: sum(1 << bit for bit in bits).to_bytes(16)),
 )
 signatures = st.one_of(
-    st.none(),
-    st.sets(st.integers(0, ROWS - 1), max_size=ROWS).map(lambda rows: bytes(n in rows for n in range(ROWS))),
+    st.none(), st.sets(st.integers(0, ROWS - 1), max_size=ROWS).map(lambda rows: bytes(n in rows for n in range(ROWS)))
 )
 two_languages = st.sampled_from([HINDI, MARATHI])
 populations = st.dictionaries(

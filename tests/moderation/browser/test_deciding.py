@@ -50,10 +50,7 @@ def desk_of_copies(served_copies: Desk, copies: Neardup) -> Iterator[Desk]:
 
 @pytest.fixture
 def two_moderators(browser: Browser, desk_of_copies: Desk, shots: Path) -> Iterator[TwoModerators]:
-    with (
-        signed_in(browser, desk_of_copies, shots) as asha,
-        signed_in(browser, desk_of_copies, shots, "Ravi") as ravi,
-    ):
+    with signed_in(browser, desk_of_copies, shots) as asha, signed_in(browser, desk_of_copies, shots, "Ravi") as ravi:
         yield desk_of_copies, asha, ravi
 
 

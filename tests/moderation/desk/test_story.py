@@ -106,12 +106,7 @@ async def test_source_is_left_out_and_counted_again(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("ledger")
 async def test_titles_and_authors_are_text(tmp_path: Path) -> None:
     async with named_client(tmp_path) as client:
-        for path in (
-            f"/story/{COPYING}",
-            "/",
-            f"/case/{COPYING}",
-            f"/pair/1000/{COPYING}?word=60",
-        ):
+        for path in (f"/story/{COPYING}", "/", f"/case/{COPYING}", f"/pair/1000/{COPYING}?word=60"):
             async with client.get(path) as answer:
                 page = await answer.text()
             assert answer.status == 200

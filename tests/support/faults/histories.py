@@ -145,13 +145,7 @@ class Platform:
     """A folder with stories, a ledger and an index of one of the INDEXES; `url` is a Redis, which is emptied."""
 
     def __init__(  # noqa: PLR0917 - what a configuration says
-        self,
-        driver: Driver,
-        folder: Path,
-        index: str,
-        url: str = "",
-        most: int = MOST[-1],
-        bucket: int = BUCKETS[0],
+        self, driver: Driver, folder: Path, index: str, url: str = "", most: int = MOST[-1], bucket: int = BUCKETS[0]
     ) -> None:
         self._driver, self._folder = driver, folder
         shutil.rmtree(folder, ignore_errors=True)

@@ -16,15 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from neardup.core.candidates.banding import BANDS, FingerprintArrays, Indices, divide_bands
-from neardup.core.candidates.bucket_join import (
-    BandValues,
-    JoinRules,
-    Keys,
-    Positions,
-    Runs,
-    Stories,
-    join_runs,
-)
+from neardup.core.candidates.bucket_join import BandValues, JoinRules, Keys, Positions, Runs, Stories, join_runs
 from neardup.core.candidates.select import Arrays, make_columns
 from neardup.core.fingerprint.minhash import SignatureRows
 from neardup.core.fingerprint.word_hashes import HashRows, measure_hamming

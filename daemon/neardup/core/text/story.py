@@ -18,15 +18,7 @@ from neardup.core.css.elements import BLOCKS
 from neardup.core.css.generated_text import shows_text
 from neardup.core.css.order import DRAWN
 from neardup.core.css.page_styles import act_nowhere, act_on, find_style_sheets
-from neardup.core.native.page import (
-    SHEETS,
-    STYLE_AROUND,
-    WHY_UNUSABLE,
-    StoryRead,
-    TagClass,
-    TagRules,
-    read_story,
-)
+from neardup.core.native.page import SHEETS, STYLE_AROUND, WHY_UNUSABLE, StoryRead, TagClass, TagRules, read_story
 from neardup.core.text.parsing import find_matching
 
 

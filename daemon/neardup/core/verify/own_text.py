@@ -8,13 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neardup.core.fingerprint.word_hashes import (
-    MIN_SHARED,
-    WINDOW,
-    Hashes,
-    PassageHashes,
-    hash_word_pairs,
-)
+from neardup.core.fingerprint.word_hashes import MIN_SHARED, WINDOW, Hashes, PassageHashes, hash_word_pairs
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
 from neardup.core.sets import find_distinct

@@ -65,10 +65,7 @@ MOST_SKELETONS = 64  # that are kept
 def _measure_overlap(a: Text, b: Text, shared: int, bits: int) -> Signals:
     size_a, size_b = len(a.shingles), len(b.shingles)
     return Signals(
-        bits,
-        jaccard=shared / (size_a + size_b - shared),
-        containment_a=shared / size_a,
-        containment_b=shared / size_b,
+        bits, jaccard=shared / (size_a + size_b - shared), containment_a=shared / size_a, containment_b=shared / size_b
     )
 
 
@@ -97,11 +94,7 @@ class ComparedPair(NamedTuple):
 
 
 def assess(
-    pair: Candidate,
-    a: Text | None,
-    b: Text | None,
-    thresholds: Thresholds,
-    common: PassageHashes = NO_HASHES,
+    pair: Candidate, a: Text | None, b: Text | None, thresholds: Thresholds, common: PassageHashes = NO_HASHES
 ) -> Assessment | None:
     """As `assess_all`, of one pair."""
     return assess_all([ComparedPair(pair, a, b)], lambda _: thresholds, lambda _: common)[0]

@@ -12,15 +12,7 @@ from neardup.core.native import in_c
 from neardup.core.native import sets as native
 from neardup.core.sets import find_distinct
 from neardup.core.text.consonants import CLASS_BITS
-from neardup.core.verify.alignment import (
-    NO_HASHES,
-    Mask,
-    PairedSpans,
-    align,
-    expand_runs,
-    find_copied,
-    pair_places,
-)
+from neardup.core.verify.alignment import NO_HASHES, Mask, PairedSpans, align, expand_runs, find_copied, pair_places
 from neardup.core.verify.sets import Numbers, Pairs, count_apart_pairs
 from neardup.records import NO_SPANS, Copied, Signals, Spans
 
@@ -47,10 +39,7 @@ def _measure_overlap(size_a: int, size_b: int, shared: int, bits: int) -> Signal
     if shared < MIN_SHARED:
         return Signals(bits, jaccard=0.0, containment_a=0.0, containment_b=0.0)
     return Signals(
-        bits,
-        jaccard=shared / (size_a + size_b - shared),
-        containment_a=shared / size_a,
-        containment_b=shared / size_b,
+        bits, jaccard=shared / (size_a + size_b - shared), containment_a=shared / size_a, containment_b=shared / size_b
     )
 
 

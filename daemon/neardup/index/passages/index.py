@@ -187,13 +187,7 @@ class PassageIndex:
             raise Fatal(f"cannot write the passage index {self._folder}: {error.strerror or error}") from error
 
     def join(  # noqa: PLR0917 - what a sweep has at hand
-        self,
-        place_of: Numbers,
-        language_of: LanguageOf,
-        copy_keys: Numbers,
-        common: int,
-        scratch: Path,
-        after: int = 0,
+        self, place_of: Numbers, language_of: LanguageOf, copy_keys: Numbers, common: int, scratch: Path, after: int = 0
     ) -> Iterator[JoinStep]:
         """All pairs of stories that share passages, and the common passages (see `join_passages`).
 

@@ -53,11 +53,7 @@ class _Occurrences(NamedTuple):
 
 
 def look_up(
-    probes: Sequence[PassageHashes],
-    common: int,
-    segments: Sequence[Segment],
-    tail: TailView,
-    executor: Executor,
+    probes: Sequence[PassageHashes], common: int, segments: Sequence[Segment], tail: TailView, executor: Executor
 ) -> list[Found]:
     """For each probe the stories that share passages with it.  Raises PassagesDamaged."""
     if not probes:

@@ -25,12 +25,7 @@ from neardup.moderation.desk.parts import get_desk, load_text
 from neardup.moderation.desk.queues import add_word
 from neardup.moderation.evidence.story_report import COLOURS, find_common_words, make_story_report
 from neardup.moderation.interface import CURRENT, ENGLISH, translate_later
-from neardup.moderation.wording import (
-    describe_history,
-    describe_rest,
-    describe_similarity,
-    list_similarity_findings,
-)
+from neardup.moderation.wording import describe_history, describe_rest, describe_similarity, list_similarity_findings
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory
 from neardup.query.proof import prove

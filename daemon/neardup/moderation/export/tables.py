@@ -160,10 +160,7 @@ def is_of_meaning(selection: Selection) -> bool:
         raise Misuse(
             f"--kind: {' and '.join(sorted(chosen_kinds))} cannot be exported together with kinds of verified copies"
         )
-    for option, value in (
-        ("--min-similarity", selection.similarity),
-        ("--cluster", selection.cluster),
-    ):
+    for option, value in (("--min-similarity", selection.similarity), ("--cluster", selection.cluster)):
         if value is not None:
             raise Misuse(f"{option}: {' and '.join(sorted(chosen_kinds))} pairs have none")
     return True
