@@ -8,7 +8,7 @@ Everything that the program repeats, and for how long:
 | a request to S3, Athena or the webhook of runs; a lookup of `check` | `retry_call`, here | 5 attempts or 60 seconds |
 | a request of a run to its index | `retry_forever`, by `pipeline.index_wait` | it works, or the run ends |
 | a page on a connection that the store has closed | libcurl, in `pages.s3` | the second time |
-| the page of a text that is gone | `pages.reader_process` | the second time |
+| the page of a text that is gone from S3 | `pages.reader_process` | the second time |
 | a page whose reader process died | `pages.reader_pool` | the second death |
 | starting reader processes | `pages.reader_pool`, by `retry_times` | the third time in a row |
 | a story whose processing raised a defect | `pipeline.worker` | the second time |

@@ -6,7 +6,9 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
+from multiprocessing import Pipe
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +21,17 @@ from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
+from neardup.errors import Gone
 from neardup.pages import fork_server
+from neardup.pages.local import File, PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
+from neardup.pages.reader_process import OPERATIONS, Request, _ReaderProcess
 from neardup.pages.results import NotModified, ReadFailed, TextResult
+from neardup.pages.watchdog import Record, create_record
 from neardup.records import Dead, Language, Skip, Story
 from neardup.retry import ATTEMPTS
 from neardup.telemetry.metrics import PAGES_RENDERED, read_stage_seconds
+from structlog.testing import capture_logs
 
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.forked_readers import ends_within
@@ -167,6 +174,48 @@ async def test_a_known_page_is_gone_only_after_two_answers(proxy: Proxy) -> None
         for reading_it, answers in ((pool.read_text(story), 2), (pool.read(story, None), 1)):
             proxy.plan({"/stories/1.html": [Fault.NOT_FOUND] * answers})
             assert await reading_it == Unreadable(Skip.MISSING)
+
+
+@pytest.mark.parametrize(
+    ("answers", "repeated"),
+    [
+        ([Fault.NOT_FOUND, Fault.NOT_FOUND], []),
+        ([Fault.NOT_FOUND, Fault.NONE], ["404"]),
+        ([Fault.NOT_FOUND, Fault.INTERNAL, Fault.NOT_FOUND, Fault.NOT_FOUND], ["404", "500"]),
+    ],
+)
+async def test_a_loss_is_reported_unless_the_store_confirms_it(
+    proxy: Proxy, answers: list[Fault], repeated: list[str]
+) -> None:
+    content = Content(url="s3://stories", endpoint=proxy.endpoint, region=REGION, path_style=True)
+    async with aclosing(ReaderPool(content, Extraction(), 8)) as pool:
+        proxy.plan({"/stories/1.html": answers})
+        with capture_logs() as lines, stamina.set_testing(True, attempts=ATTEMPTS):
+            await pool.read_text(Story(1, TAMIL, "1.html"))
+    whys = [line["why"] for line in lines if line["event"] == "trying again"]
+    assert [why.partition(": ")[2].split()[0] for why in whys] == repeated, whys
+
+
+def test_a_file_that_is_gone_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_for = list[str]()
+
+    def result(file: File) -> None:
+        looked_for.append(file.url)
+        raise Gone(file.url)
+
+    monkeypatch.setattr(File, "result", result)
+    owner, end = Pipe()
+    content = PlainContent.of(Content(url=f"file:{tmp_path}"))
+    process = _ReaderProcess(end, Record(create_record()), content, Extraction(), None, None)
+    with ThreadPoolExecutor() as thread, owner:  # which ends the thread when it is closed
+        serving = thread.submit(process.serve)
+        for operation in OPERATIONS:
+            owner.send([(0, Request(operation, ["none.html"]))])
+            [(_, answers)], _ = owner.recv()
+            assert isinstance(answers.others[0], Gone), operation
+            assert (len(looked_for), answers.repeats) == (1, []), operation
+            looked_for.clear()
+    assert isinstance(serving.exception(), EOFError)
 
 
 async def test_bodies_being_fetched_are_on_record(proxy: Proxy) -> None:

@@ -112,14 +112,14 @@ class PageRequest(Struct):
     """A page of a request.
 
     `number` is that of the request, plus the `place` of the page in it.  `began` is when its transfer did.  `repeats`
-    say why it was sent to the store again; `is_first` until that was because the page was gone.
+    say why it was sent to the store again; that it was gone, its `loss`, is among them unless the store confirms it.
     """
 
     number: int
     place: int
     request: Request
     began: float = 0.0
-    is_first: bool = True
+    loss: Gone | None = None
     repeats: list[Transient] = field(default_factory=list)
 
     @property
@@ -250,13 +250,11 @@ class _ReaderProcess:
         try:
             self._compute(request, get)
         except Gone as error:
-            if request.is_first and request.request.operation != FINGERPRINT:
-                # the page existed before: the store must confirm its loss
-                request.is_first = False
-                request.repeats.append(Transient(f"{error}: asked once more", "missing"))
-                self._begin(request)
-            else:
+            if request.loss or request.request.operation == FINGERPRINT or isinstance(get, File):
                 self._fail(request, error)
+            else:  # the page existed before: S3 must confirm its loss, once
+                request.loss = error
+                self._begin(request)
         except Exception as error:  # noqa: BLE001 - it becomes the answer
             self._fail(request, error)
 
@@ -272,6 +270,8 @@ class _ReaderProcess:
         self._unsent += 1 + (answer.nbytes // ANSWER_BYTES if isinstance(answer, Text) else 0)
         answered = self._answered[request.number - request.place]
         answered.repeats += request.repeats
+        if request.loss and not isinstance(answer, Gone):
+            answered.repeats.append(Transient(f"{request.loss}: asked once more", "missing"))
         if isinstance(answer, PageFingerprinted):
             answered.add(request.place, answer)
         else:
