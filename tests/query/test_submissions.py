@@ -1,11 +1,13 @@
 """Laws of submitted stories: stored as a listing would store them, compared with each other, forgotten for good."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from itertools import combinations
 from pathlib import Path
 from random import Random
 from string import ascii_lowercase
+from types import SimpleNamespace
 
 import pytest
 from neardup.config import Detection
@@ -189,6 +191,20 @@ async def test_a_story_that_a_run_wrote_meanwhile_is_found_by_the_second_lookup(
     assert (await platform.index.read_position()).applied == await platform.ledger.do(outbox.read_last_seq)
     assert await platform.ledger.do(submissions.count_unsettled) == 0
     assert not await platform.upkeep.do_due_work(), "there is nothing left to do"
+
+
+async def test_upkeep_waits_for_the_ledger_without_blocking_the_event_loop(
+    platform: CheckedLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, loop = asyncio.Event(), asyncio.get_running_loop()
+    await platform.put(HINDI, 1, words_of(HINDI, "a"))
+    pause = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: loop.call_soon_threadsafe(waits.set))
+    monkeypatch.setattr(lock, "time", pause)
+    monkeypatch.setattr(lock, "read_holder", lambda _: None)  # the other service takes the lock a moment later
+    with lock.only_one(platform.ledger.path, lock.SERVE):
+        keeping_up = asyncio.create_task(platform.upkeep.do_due_work())
+        await waits.wait()
+    assert await keeping_up, "the event loop stood still until the attempt to take the lock was given up"
 
 
 async def test_no_lookup_is_left_however_many_are_to_be_made(

@@ -36,7 +36,7 @@ def only_one(ledger: Path, command: str) -> Iterator[Note]:
 
 @asynccontextmanager
 async def lock_patiently(ledger: Path, command: str) -> AsyncIterator[Note]:
-    """As `only_one`, but the event loop goes on meanwhile: the holder may be `serve` in this very process."""
+    """As `only_one`, but the event loop goes on meanwhile: it serves, and the holder may be in this very process."""
     lock = only_one(ledger, command)
     note = await asyncio.to_thread(lock.__enter__)
     try:

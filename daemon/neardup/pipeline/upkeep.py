@@ -84,7 +84,7 @@ class Upkeep:
         if lock.read_holder(self._ledger.path) is not None or not await self._is_due():
             return False
         try:
-            with lock.only_one(self._ledger.path, lock.SERVE):
+            async with lock.lock_patiently(self._ledger.path, lock.SERVE):
                 await self._settle()
         except Transient as error:
             if error.reason != "locked":
