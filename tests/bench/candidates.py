@@ -22,8 +22,9 @@ import uvloop
 from msgspec import Struct, field
 from msgspec.structs import replace
 from neardup.config import Detection
-from neardup.core.candidates.banding import FingerprintArrays
+from neardup.core.candidates.banding import FingerprintArrays, cut_band_values
 from neardup.core.candidates.select import Nominee, select_matches
+from neardup.core.fingerprint.word_hashes import hash_rows, measure_hamming
 from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import Index, LookupResult
 from neardup.index.redis import Layout, open_redis
@@ -32,12 +33,29 @@ from neardup.records import BandedFingerprint
 
 from tests.bench import report, scale_bytes
 from tests.bench.report import redis_cpu
-from tests.bench.sunion import look_up
 from tests.support import synthetic
 from tests.support.languages import CODES, NAMES
 from tests.support.module_process import machine
 from tests.support.servers import redis_server
 from tests.support.synthetic import COPY_KINDS, FIRST_ID, LANGUAGE, Distribution, Probes, Stories, make_probes
+
+
+def look_up(client: redis.Redis, batch: Sequence[BandedFingerprint], distance: int) -> list[int]:
+    """For each probe, the number of stories within the Hamming distance, found with SUNION and HMGET."""
+    pipe = client.pipeline(transaction=False)
+    for probe in batch:
+        pipe.sunion([f"{LANGUAGE}:{band}:{value}" for band, value in enumerate(cut_band_values(probe.simhash))])
+    members = [list(ids) for ids in pipe.execute()]
+    for ids in filter(None, members):
+        pipe.hmget(f"simhashes:{LANGUAGE}", ids)
+    hashes = iter(pipe.execute())
+    return [_near(next(hashes), probe, distance) if ids else 0 for probe, ids in zip(batch, members, strict=True)]
+
+
+def _near(digits: Sequence[bytes], probe: BandedFingerprint, distance: int) -> int:
+    rows = hash_rows([bytes.fromhex(hexadecimal.decode()) for hexadecimal in digits])
+    return int(np.count_nonzero(measure_hamming(rows, hash_rows([probe.simhash])) <= distance))
+
 
 PROBES = 20_000
 BATCH = 256  # the default of run.batch

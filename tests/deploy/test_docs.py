@@ -1,7 +1,8 @@
 """Laws of README and deploy/docs: links resolve, commands and targets exist, lists of keys, metrics and reasons agree
-with the program.
+with the program, and the examples of the library print what its page says.
 """
 
+import doctest
 import os
 import re
 import shlex
@@ -180,3 +181,10 @@ def test_own_stories_need_the_three_commands_of_the_readme(tmp_path: Path) -> No
     assert done.returncode == 0, done.stdout + done.stderr
     page = (tmp_path / "var" / "flags.html").read_text(encoding="utf-8")
     assert "partial" in page, f"no copy was found among the Hindi samples\n{done.stdout}"
+
+
+def test_the_examples_of_the_library_are_true() -> None:
+    page = ROOT / "deploy" / "docs" / "library.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert tried > 8, f"only {tried} examples of {page.name} were run"
+    assert not failed, f"{failed} examples of {page.name} print something else; the output above shows them"

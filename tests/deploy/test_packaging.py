@@ -1,4 +1,6 @@
-"""The package: `--help` loads little, a command that lacks an extra says how to install it, the metadata are right."""
+"""The package: `--help` loads little, a command that lacks an extra says how to install it, the metadata are right, and
+`--licenses` names the licence of every installed package that it needs.
+"""
 
 import os
 import shutil
@@ -6,10 +8,13 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
-from importlib.metadata import metadata
+from importlib.metadata import metadata, requires
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from neardup.cli import main
+from packaging.requirements import Requirement
 
 from tests.support.command import Neardup, assert_one_line, embedded
 from tests.support.paths import ROOT
@@ -127,3 +132,21 @@ def test_the_package_is_typed_and_holds_what_its_commands_need() -> None:
     package = ROOT / "daemon" / "neardup"
     for name in ("py.typed", "core/languages.toml", "samples/config.toml", "samples/manifest.csv", "ledger/schema.sql"):
         assert (package / name).exists(), name
+
+
+def test_licenses_of_all_dependencies_are_listed() -> None:
+    done = CliRunner().invoke(main, ["--licenses"])
+    assert done.exit_code == 0, done.output
+    own, *others = [line.partition(": ") for line in done.output.splitlines()]
+    assert own[0].startswith("neardup ") and own[2] == "Apache-2.0"
+    listed = {name.split()[0].lower().replace("_", "-") for name, _, _ in others}
+    needed = {Requirement(requirement) for requirement in requires("neardup") or ()}
+    assert {requirement.name.lower() for requirement in needed if requirement.marker is None} <= listed
+    assert [name for name, _, licence in others if licence in ("", "not stated", "UNKNOWN")] == []
+
+
+def test_license_is_the_standard_text() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="ascii")
+    assert text.split()[:4] == ["Apache", "License", "Version", "2.0,"]
+    assert "END OF TERMS AND CONDITIONS" in text and len(text) == 11_358
+    assert 'license = "Apache-2.0"' in Path(ROOT / "pyproject.toml").read_text(encoding="utf-8")

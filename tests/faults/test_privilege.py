@@ -16,8 +16,7 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 import pytest
 from neardup import Client
 
-from tests.support.faults.posix_users import GROUP, Installation, User, installation
-from tests.support.faults.system_calls import forbidden
+from tests.support.faults.posix_users import GROUP, Installation, User, forbidden, installation
 from tests.support.paths import ROOT, SAMPLES
 from tests.support.samples import PLANTED, ROWS
 

@@ -1,5 +1,8 @@
-"""Laws of failures: each becomes a problem with its own status, and what may quote a story is in no answer."""
+"""Laws of failures: each becomes a problem with its own status, and what may quote a story is in no answer; nor is a
+version of the programs that make it, whoever asks and however.
+"""
 
+import asyncio
 import json
 
 import pytest
@@ -7,6 +10,9 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from neardup.errors import Conflict, Fatal, NeardupError, Transient
 from neardup.http.problems import CONTENT_TYPE, FAILED, INVALID, ProblemType, Refused, WrongMember, answer_or_problem
+from neardup.http.server import serve_metrics
+
+from tests.support.servers import free_port
 
 TAKEN = ProblemType("taken", 409, "It is taken")
 PROBLEM_OF: dict[type[NeardupError], ProblemType] = {Conflict: TAKEN, NeardupError: FAILED}
@@ -37,3 +43,16 @@ async def test_every_failure_is_a_problem(failure: Exception, status: int, name:
     assert "कहानी" not in body["detail"], "the message of an unexpected error may quote a story"
     assert ("Allow" in answer.headers) == (status == 405)
     assert ("Retry-After" in answer.headers) == (status == 503)
+
+
+async def test_no_answer_names_a_version(capfd: pytest.CaptureFixture[str]) -> None:
+    listen = f"127.0.0.1:{free_port()}"
+    async with serve_metrics(listen, "run", lambda: {"healthy": True}):
+        for sent in (b"GET /healthz HTTP/1.0", b"GET /nothing HTTP/1.0", b"no HTTP", b"GET / HTTP/1.1\r\nX: \0"):
+            reader, writer = await asyncio.open_connection(*listen.split(":"))
+            writer.write(sent + b"\r\n\r\n")
+            answer = await asyncio.wait_for(reader.read(10_000), 30)
+            writer.close()
+            assert b"HTTP/1." in answer
+            assert b"Server: neardup\r\n" in answer and b"aiohttp" not in answer, answer
+    assert "Traceback" not in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""Laws: planted pairs are counted apart from unrelated pairs."""
+"""Laws: planted pairs are counted apart from unrelated pairs, and displayed shares are never rounded up."""
 
 import sqlite3
 from collections import Counter
@@ -11,6 +11,7 @@ from neardup.insights.evaluate import measure
 from neardup.insights.evaluate.corpus import COPIES, Copy, Corpus, Original, PlantedStory, plant
 from neardup.insights.evaluate.edits import EDITS, WORKS, Work
 from neardup.insights.evaluate.measure import Pair
+from neardup.insights.evaluate.tables import format_decimal
 
 from tests.support.languages import ENGLISH, ODIA, TAMIL
 
@@ -104,3 +105,9 @@ def test_the_longest_story_takes_text_from_several_donors() -> None:
     planted, _ = plant([Original(n, TAMIL, text) for n, text in enumerate(texts)], COPIES, 1)
     assert planted.donors[0] == {1, 2}
     assert planted.donors[1] < {0, 2}
+
+
+@given(st.floats(0, 1))
+def test_a_displayed_share_is_never_rounded_up(value: float) -> None:
+    assert float(format_decimal(value)) <= value + 1e-9
+    assert (format_decimal(value) == "1.000") == (value > 1 - 1e-9)

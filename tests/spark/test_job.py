@@ -1,7 +1,7 @@
 """Law: a job on Spark finds what `backfill --fresh` and its sweep find, story by story and flag by flag.
 
 The corpus has ten languages, planted passages, copies of every kind, a reference of works, and rows and pages that end
-in other outcomes.
+in other outcomes.  A wrong command line ends in one line, before a session starts.
 """
 
 import csv
@@ -18,7 +18,7 @@ from neardup.records import Language
 from neardup.spark.job import Job
 from pyarrow import dataset, parquet  # type: ignore[import-untyped]
 
-from tests.support.command import Neardup, embedded, environment
+from tests.support.command import Neardup, assert_one_line, embedded, environment
 from tests.support.paths import SAMPLES
 from tests.support.planted_passages import plant
 from tests.support.reference_works import SECTION, make_works
@@ -207,3 +207,9 @@ def test_each_stage_says_what_it_did_and_no_scratch_is_left(compared: Compared) 
         "stories",
         "counts",
     }
+
+
+def test_an_unknown_language_ends_in_one_line(neardup: Neardup) -> None:
+    neardup.configure(embedded())
+    wrong = neardup("spark", "--output", "out", "--input", "t.parquet", "--language", "Klingon")
+    assert_one_line(wrong, 2, "--language", "Klingon")

@@ -1,17 +1,24 @@
-"""Laws: clusters of a job, and what it keeps of them, are those of the daemon.
+"""Laws: clusters of a job, and what it keeps of them, are those of the daemon; a flag is filed under the language of
+its lower id, a story under its own.
 
-For a chain, a star and random graphs, with works, dates, equal dates and stories without one.
+The clusters are of a chain, a star and random graphs, with works, dates, equal dates and stories without one.
 """
 
 import random
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from neardup.config import Config, Content, Source
+from neardup.core.fingerprint.compute import fingerprint_text
 from neardup.core.verify.clusters import POLICIES, Member, choose_kept, find_cluster_of_each
+from neardup.core.verify.text import Text
+from neardup.spark import results, verification
 from neardup.spark.results import find_clusters, list_members
+
+from tests.support.languages import HINDI, MARATHI, TEXTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,3 +88,28 @@ def test_clusters_and_what_is_kept_of_them_are_those_of_the_daemon(spark: "Spark
         assert actual == expected
         wanted = set[int]().union(*(choose_kept(cluster, policy) for cluster in together.values()))
         assert {row["story_id"] for row in listed if row["keep"]} == wanted, policy
+
+
+CONFIG = Config(source=Source(kind="scan"), content=Content(url="file:/"))
+
+
+def side(name: str, story_id: int, language: str, published_at: int) -> dict[str, Any]:
+    found = fingerprint_text(TEXTS[HINDI])
+    assert found is not None
+    facts: dict[str, Any] = dict.fromkeys(verification.FACTS)
+    facts |= {"id": story_id, "language": language, "published_at": published_at, "text": TEXTS[HINDI]}
+    facts |= {column: getattr(found, column) for column in ("text_hash", "simhash", "signature", "words", "shingles")}
+    return {f"{column}_{name}": value for column, value in facts.items()}
+
+
+def test_a_story_keeps_its_language_in_a_flag_across_languages() -> None:
+    row = side("a", 1, MARATHI, 2_000) | side("b", 2, HINDI, 1_000) | {"by_passages": True}
+    [flag] = verification.make_rows([row], Text, {}, CONFIG, flagged_at=3_000)
+    assert flag.keys() == set(verification.make_verified_schema().names)
+    assert (flag["language"], flag["story_id"], flag["story_language"]) == (MARATHI, 1, MARATHI)
+    later = side("a", 1, HINDI, 1_000) | side("b", 2, MARATHI, 2_000) | {"by_passages": True}
+    [flag] = verification.make_rows([later], Text, {}, CONFIG, flagged_at=3_000)
+    assert (flag["language"], flag["story_id"], flag["story_language"]) == (HINDI, 2, MARATHI)
+    copying = results.make_story_row([flag])
+    assert copying is not None
+    assert (copying["story_id"], copying["language"], copying["similarity"]) == (2, MARATHI, 1.0)

@@ -1,18 +1,43 @@
-"""The bytes of real indexes of synthetic stories: in Redis grown in batches, in SQLite built at once."""
+"""The bytes of real indexes of synthetic stories: in Redis grown in batches, in SQLite built at once.
 
+The sizes of buckets are as skewed as those of prose.
+"""
+
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
+import numpy as np
 import redis
 from neardup.config import Detection
+from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.languages import LANGUAGES
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.documented import INTSET_ENTRIES
 from neardup.index.sqlite import SqliteIndex
 from neardup.records import BandedFingerprint, Change, Language
 
-from tests.support.languages import CODES
+from tests.support import synthetic
+from tests.support.languages import CODES, NAMES, NUMBER_OF
 from tests.support.servers import redis_server
-from tests.support.synthetic_pages import pages_of
+from tests.support.synthetic_stories import FIRST_ID, ID_STEP
+
+
+async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[FingerprintArrays]:
+    """Pages of `sizes[language]` stories of each language, numbered from 1."""
+    number = 1
+    for language, count in sizes.items():
+        for part in synthetic.draw_chunks(np.random.default_rng(1), synthetic.prose(language), count):
+            numbers = np.arange(number, number := number + len(part))
+            yield FingerprintArrays(
+                numbers.astype(np.uint32),
+                FIRST_ID + ID_STEP * numbers,
+                np.full(len(part), NUMBER_OF[language], np.uint8),
+                np.ascontiguousarray(part.simhashes).view(np.uint64),
+                part.signatures,
+                np.ones(len(part), np.bool_),
+                NAMES,
+            )
+
 
 BATCH = 256
 

@@ -1,19 +1,23 @@
 """Laws: tokens match a slow, step-by-step implementation of the definition; texts that differ only in Unicode form,
 joiners, other ignorables, nukta signs or case have the same tokens; and tokenising tokens changes nothing.
+
+The tables leave out only code points that have nothing to normalise, and their file has what is computed.
 """
 
 import re
 import sys
 import unicodedata
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
-from neardup.core.text import normalize
-from neardup.core.text.codepoints import FIRST, LIKE_LETTERS, SECOND, TWO_SIGNS, build_flagged_table
+from neardup.core.text import look_alikes, normalize
+from neardup.core.text.codepoints import FIRST, LIKE_LETTERS, SECOND, TWO_SIGNS, UNCASED, build_flagged_table
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_visible_text
 from neardup.core.text.look_alikes import ACCENTS, map_forms, undisguise
@@ -229,3 +233,27 @@ def test_tokens_of_real_stories_match_the_definition(page: Path) -> None:
     assert tokenize(text.upper()) == words, "upper case"
     assert tokenize(unicodedata.normalize("NFD", text)) == words, "NFD"
     assert tokenize(joined(words)) == words, "tokens of the tokens"
+
+
+def test_ideographs_hangul_and_private_use_have_nothing_to_normalise() -> None:
+    for code in (code for uncased in UNCASED for code in uncased):
+        character = chr(code)
+        has_case = unicodedata.category(character)[0] in "LMN" and character.casefold() != character
+        assert not has_case, f"U+{code:04X} has case"
+        assert not unicodedata.combining(character), f"U+{code:04X} combines"
+        assert not unicodedata.decomposition(character), f"U+{code:04X} has a decomposition"
+
+
+def test_the_file_has_the_tables_that_are_computed() -> None:
+    arrays: Iterable[tuple[Any, Any]] = zip(normalize.load_tables(), normalize.compute_tables(), strict=True)
+    for kept, computed in arrays:
+        np.testing.assert_array_equal(kept, computed, "run `python -m neardup.core.text.normalize`", strict=True)
+    assert normalize.load_forms() == look_alikes.map_forms(), "run `python -m neardup.core.text.normalize`"
+
+
+def test_under_another_version_of_unicode_the_tables_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(normalize, "compute_tables", lambda: "computed")
+    read: Callable[[], object] = normalize.load_tables.__wrapped__
+    assert read() != "computed"
+    monkeypatch.setattr(unicodedata, "unidata_version", "99.0.0")
+    assert read() == "computed"

@@ -1,5 +1,5 @@
 """Laws: the page, parsed like in a browser, has the full text of both stories; stories never add markup; each passage
-links to its other side; and the page is self-contained.
+links to its other side; the legend explains exactly the marks that are shown; and the page is self-contained.
 """
 
 import base64
@@ -211,3 +211,16 @@ def test_no_heading_level_is_skipped() -> None:
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert only(page, "html").attributes["lang"] == "en"
+
+
+SHARED = [f"w{n}" for n in range(60)]
+
+
+@given(st.sets(st.integers(20, 40), max_size=2), st.sets(st.integers(20, 40), max_size=2), st.booleans())
+def test_legend_explains_the_marks_that_are_shown(cut_from_a: set[int], cut_from_b: set[int], related: bool) -> None:
+    a = [word for n, word in enumerate(SHARED) if n not in cut_from_a]
+    b = [word if related else f"{word}x" for n, word in enumerate(SHARED) if n not in cut_from_b]
+    first, second = story_of(" ".join(a)), story_of(" ".join(b))
+    page = LexborHTMLParser(render_evidence(find_evidence(first, second, THRESHOLDS), first, second, None, SHIPPED))
+    for mark in ("mark", "del", "ins"):
+        assert bool(page.css(f".legend {mark}")) == bool(page.css(f".story {mark}")), f"<{mark}> and the legend differ"

@@ -1,4 +1,6 @@
-"""Runs commands as other users: the service's user, an operator in its group, and an outsider.  Needs root."""
+"""Runs commands as other users: the service's user, an operator in its group, and an outsider; and lists the system
+calls that the SystemCallFilter of a unit forbids.  Needs root.
+"""
 
 import os
 import shutil
@@ -7,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -139,3 +142,29 @@ def installation() -> Iterator[Installation]:
             pytest.skip("other users cannot read the program, and mounting it elsewhere takes CAP_SYS_ADMIN")
         assert ended.code == 0, f"other users cannot run the program: {ended.err}"
         yield installed
+
+
+@cache
+def members(name: str) -> frozenset[str]:
+    """The system calls of a set such as @system-service, or a single one."""
+    if not name.startswith("@"):
+        return frozenset({name})
+    listing = subprocess.run(
+        ["systemd-analyze", "syscall-filter", name], capture_output=True, text=True, check=True
+    ).stdout
+    lines = [line.strip() for line in listing.splitlines() if line.startswith("    ")]
+    return frozenset().union(*(members(line) for line in lines if line and not line.startswith("#")))
+
+
+def allowed(filters: list[str]) -> frozenset[str]:
+    """The calls that the SystemCallFilter= lines of a unit, in their order, allow."""
+    names: frozenset[str] = frozenset()
+    for line in filters:
+        listed = frozenset().union(*(members(name) for name in line.removeprefix("~").split()))
+        names = names - listed if line.startswith("~") else names | listed
+    return names
+
+
+def forbidden(filters: list[str]) -> frozenset[str]:
+    """All other known calls."""
+    return members("@known") - allowed(filters)

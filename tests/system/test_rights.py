@@ -1,5 +1,8 @@
-"""The command `permit` enters, lists and revokes permissions, and an export follows them; each mistake is one line."""
+"""The commands of rights: `permit` enters, lists and revokes permissions, and an export follows them; `complaints`
+records the rows of a CSV file and lists the open ones.  Each mistake is named in one line.
+"""
 
+import csv
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -55,3 +58,47 @@ def test_permissions_by_command(make_neardup: Callable[..., Neardup], tmp_path: 
         db.execute("UPDATE permissions SET until = ?", (now_ms(),))  # as time passes
     assert exported() == 1, "an export does not see that a term has ended"
     assert neardup("permit").out.strip() == "No permissions."
+
+
+HEAD = ["story_id", "original_id", "original_text", "complainant", "contact", "statement"]
+COPY, ORIGINAL = "4104002", "4104000"
+
+
+def write_rows(path: Path, *rows: list[str], head: list[str] = HEAD) -> Path:
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file).writerows([head, *rows])
+    return path
+
+
+def test_complaints_of_a_file_are_recorded_or_named(backfilled: Neardup, tmp_path: Path) -> None:
+    person = ["Meera", "meera@example.com", "यह मेरी है,\nपूरी"]
+    rows = [
+        [COPY, ORIGINAL, "", *person],
+        [COPY, ORIGINAL, "", *person],
+        ["77", "", "", *person],
+        [COPY, "", "", *person],
+        [COPY, "", "दो शब्द", *person],
+    ]
+    ended = backfilled("complaints", "--add", str(write_rows(tmp_path / "a.csv", *rows)))
+    assert ended.code == 1
+    recorded = [line.partition(", due")[0] for line in ended.out.splitlines()]
+    assert recorded == ["line 3: complaint 1", "line 9: complaint 2"]
+    for words in (
+        "line 5: this is complaint 1",
+        "line 7: the story is not on record",
+        "line 11: the text of",
+        "3 rows",
+    ):
+        assert words in ended.err, ended.err
+    listed = backfilled("complaints", "--json")
+    assert [complaint["evidence"]["compared_with"] for complaint in listed.rows] == ["story", "all"]
+    assert "meera" not in listed.out.lower()
+    assert f"1  story {COPY}  due " in backfilled("complaints").out
+    assert backfilled("complaints", "--closed").out == "No closed complaints.\n"
+    for path, words in (
+        (tmp_path / "absent.csv", "cannot read"),
+        (write_rows(tmp_path / "b.csv", head=HEAD[1:]), "no column story_id"),
+        (write_rows(tmp_path / "c.csv", head=[*HEAD, "colour"]), "unknown column colour"),
+        (write_rows(tmp_path / "d.csv", [*["x"] * 7]), "more cells than columns"),
+    ):
+        assert_one_line(backfilled("complaints", "--add", str(path)), 2, "--add", words)
