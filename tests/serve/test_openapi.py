@@ -15,8 +15,7 @@ import pytest
 from neardup.http.openapi import WITH_BODY
 from neardup.http.problems import METHOD_NOT_ALLOWED, NOT_FOUND
 from neardup.serve.messages import CheckRequest, ComparedStory, DraftRequest, PutRequest
-from neardup.serve.openapi import ALWAYS, describe_api
-from neardup.serve.operations import OPERATIONS
+from neardup.serve.operations import ALWAYS, OPERATIONS, describe_api
 from pydantic import BaseModel, ValidationError
 
 from tests.support.deploy_files import DEPLOY

@@ -1,5 +1,5 @@
 """What the HTTP servers share, `neardup serve` and the review desk: neither knows the other.
 
-`server` listens, `problems` are the failures that requests end in, `requests` reads what a
-request brings, `tokens` keeps the files of tokens, and `login_limit` slows down those who guess them.
+`server` listens, `problems` are the failures that requests end in, `requests` reads what a request brings, and `tokens`
+keeps the files of tokens.
 """

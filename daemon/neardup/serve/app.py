@@ -42,10 +42,9 @@ from neardup.http.requests import (
 from neardup.http.server import answer_health, answer_metrics, listening
 from neardup.http.tokens import is_loopback
 from neardup.serve.author_tokens import AUTHOR_PREFIX
-from neardup.serve.authors import OTHER_AUTHORS_TOKEN
 from neardup.serve.messages import Answer, StoryId, make_problem
-from neardup.serve.openapi import describe_api
-from neardup.serve.operations import OPERATIONS, SUBJECT_PARSERS, Operation
+from neardup.serve.operations import OPERATIONS, SUBJECT_PARSERS, Operation, describe_api
+from neardup.serve.rights import OTHER_AUTHORS_TOKEN
 from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
 from neardup.serve.tokens import Right
 from neardup.telemetry.log import load_structlog, log

@@ -1,7 +1,7 @@
 """The operations of the API: what each does, and the one table of them.
 
 An operation is a function of the open parts, the id and the body that it takes, and a deadline; it returns its answer,
-or raises Refused.  The routes and the OpenAPI document are made from the table at the end.
+or raises Refused.  The routes and the OpenAPI document are made from the table.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,13 +10,21 @@ from typing import Any, Literal
 from msgspec import Struct
 from pydantic import BaseModel
 
-from neardup.http.problems import ProblemType
-from neardup.serve import authors, checks, complaints, messages, permissions, rights_messages, stories
+from neardup.http.openapi import (
+    BY_TOKEN,
+    WITH_BODY,
+    Described,
+    list_query_parameters,
+    make_document,
+    make_path_parameter,
+)
+from neardup.http.problems import FAILED, FORBIDDEN, INVALID, OTHER_HOST, UNAUTHENTICATED, UNAVAILABLE, ProblemType
+from neardup.serve import checks, messages, rights, rights_messages, stories
 from neardup.serve.author_tokens import EXPIRED_TOKEN
-from neardup.serve.messages import StoryId, parse_story_id
-from neardup.serve.service import Deadline, ServiceParts
+from neardup.serve.messages import Problem, StoryId, parse_story_id
+from neardup.serve.service import BUSY, Deadline, ServiceParts
 from neardup.serve.tokens import Right
-from neardup.source.parse import make_printable
+from neardup.source.parse import LONGEST_NAME, make_printable
 
 MAX_NUMBER = 2**63 - 1
 
@@ -225,9 +233,9 @@ OPERATIONS = (
         Right.COMPLAIN,
         rights_messages.ComplaintRequest,
         rights_messages.Complaint,
-        complaints.complain,
+        rights.complain,
         "long",
-        (stories.UNKNOWN_STORY, complaints.OWN_STORY, complaints.DUPLICATE_COMPLAINT, stories.NO_STORY),
+        (stories.UNKNOWN_STORY, rights.OWN_STORY, rights.DUPLICATE_COMPLAINT, stories.NO_STORY),
     ),
     Operation(
         "GET",
@@ -236,7 +244,7 @@ OPERATIONS = (
         Right.COMPLAIN,
         None,
         rights_messages.ComplaintsAnswer,
-        complaints.complaints_of,
+        rights.complaints_of,
         query=rights_messages.ComplaintsQuery,
     ),
     Operation(
@@ -246,8 +254,8 @@ OPERATIONS = (
         Right.COMPLAIN,
         None,
         rights_messages.Complaint,
-        complaints.complaint_of,
-        problems=(complaints.UNKNOWN_COMPLAINT,),
+        rights.complaint_of,
+        problems=(rights.UNKNOWN_COMPLAINT,),
     ),
     Operation(
         "POST",
@@ -256,8 +264,8 @@ OPERATIONS = (
         Right.COMPLAIN,
         rights_messages.ComplaintAnswerRequest,
         rights_messages.Complaint,
-        complaints.answer_complaint,
-        problems=(complaints.UNKNOWN_COMPLAINT, complaints.CLOSED_COMPLAINT),
+        rights.answer_complaint,
+        problems=(rights.UNKNOWN_COMPLAINT, rights.CLOSED_COMPLAINT),
     ),
     Operation(
         "DELETE",
@@ -266,8 +274,8 @@ OPERATIONS = (
         Right.FORGET,
         None,
         rights_messages.ForgottenComplainant,
-        complaints.forget_complainant,
-        problems=(complaints.UNKNOWN_COMPLAINT,),
+        rights.forget_complainant,
+        problems=(rights.UNKNOWN_COMPLAINT,),
     ),
     Operation(
         "POST",
@@ -276,8 +284,8 @@ OPERATIONS = (
         Right.PERMIT,
         rights_messages.PermissionRequest,
         rights_messages.Permission,
-        permissions.enter_permission,
-        problems=(permissions.NOT_ENTERED, stories.UNKNOWN_STORY),
+        rights.enter_permission,
+        problems=(rights.NOT_ENTERED, stories.UNKNOWN_STORY),
         names_caller=True,
     ),
     Operation(
@@ -287,7 +295,7 @@ OPERATIONS = (
         Right.CHECK,
         None,
         rights_messages.PermissionsAnswer,
-        permissions.permissions_of,
+        rights.permissions_of,
         query=rights_messages.PermissionsQuery,
     ),
     Operation(
@@ -297,8 +305,8 @@ OPERATIONS = (
         Right.CHECK,
         None,
         rights_messages.Permission,
-        permissions.permission_of,
-        problems=(permissions.UNKNOWN_PERMISSION,),
+        rights.permission_of,
+        problems=(rights.UNKNOWN_PERMISSION,),
     ),
     Operation(
         "DELETE",
@@ -307,8 +315,8 @@ OPERATIONS = (
         Right.PERMIT,
         None,
         rights_messages.Permission,
-        permissions.revoke_permission,
-        problems=(permissions.UNKNOWN_PERMISSION, permissions.NOT_ENTERED),
+        rights.revoke_permission,
+        problems=(rights.UNKNOWN_PERMISSION, rights.NOT_ENTERED),
         names_caller=True,
     ),
     Operation(
@@ -318,8 +326,8 @@ OPERATIONS = (
         Right.AUTHORS,
         None,
         rights_messages.AuthorToken,
-        authors.make_author_token,
-        problems=(authors.NO_AUTHOR_KEY,),
+        rights.make_author_token,
+        problems=(rights.NO_AUTHOR_KEY,),
     ),
     Operation(
         "GET",
@@ -328,8 +336,8 @@ OPERATIONS = (
         Right.AUTHORS,
         None,
         rights_messages.AuthorCopies,
-        authors.author_copies_of,
-        problems=(EXPIRED_TOKEN, authors.OTHER_AUTHORS_TOKEN),
+        rights.author_copies_of,
+        problems=(EXPIRED_TOKEN, rights.OTHER_AUTHORS_TOKEN),
         query=rights_messages.CopiesQuery,
         admits_author=True,
     ),
@@ -340,7 +348,58 @@ OPERATIONS = (
         Right.AUTHORS,
         None,
         rights_messages.Digest,
-        authors.new_copies,
+        rights.new_copies,
         query=rights_messages.DigestQuery,
     ),
 )
+
+
+# The OpenAPI document: what `http.openapi` is to say of each operation.
+
+ALWAYS = (UNAUTHENTICATED, FORBIDDEN, OTHER_HOST, BUSY, FAILED, UNAVAILABLE)
+SUBJECT_PARAMETERS = {
+    "id": make_path_parameter(
+        "id",
+        "The story's id in the listing: an integer, or a name.",
+        {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+    ),
+    "author": make_path_parameter(
+        "author", "The author's id: an integer, or a text.", {"type": "string", "minLength": 1}
+    ),
+    "number": make_path_parameter(
+        "number", "The number of the complaint or permission.", {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER}
+    ),
+}
+REQUEST_ID = {
+    "name": "X-Request-ID",
+    "in": "header",
+    "description": "Comes back in the answer, and stands in the service's log lines.",
+    "schema": {"type": "string", "maxLength": 64},
+}
+
+
+def describe_api() -> dict[str, Any]:
+    """The OpenAPI document."""
+    about = "Is this story a copy, of what, and where?  Asked before publication."
+    return make_document(about, map(_describe, OPERATIONS), Problem)
+
+
+def _describe(operation: Operation) -> Described:
+    of_author = ", or the token of the author" if operation.admits_author else ""
+    with_subject = (INVALID,) if operation.subject or operation.query else ()
+    return Described(
+        operation.work.__name__,
+        operation.method,
+        operation.path,
+        operation.summary,
+        f"Takes a token with the right `{operation.right}`{of_author}, if the service has tokens.",
+        [{}, BY_TOKEN],
+        [
+            *([SUBJECT_PARAMETERS[operation.subject]] if operation.subject else []),
+            *(list_query_parameters(operation.query) if operation.query else []),
+            REQUEST_ID,
+        ],
+        operation.request,
+        operation.answer,
+        (*ALWAYS, *(with_subject if operation.request is None else WITH_BODY), *operation.problems),
+    )

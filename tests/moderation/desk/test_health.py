@@ -6,10 +6,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 from neardup.core.verify.tiers import EXACT
-from neardup.http.login_limit import FREE_ATTEMPTS
 from neardup.ledger import cases, complaints, connect, now_ms
 from neardup.ledger.complaints import Step
 from neardup.moderation.desk import health
+from neardup.moderation.desk.sessions import FREE_ATTEMPTS
 from neardup.records import Verdict
 from prometheus_client.parser import text_string_to_metric_families
 

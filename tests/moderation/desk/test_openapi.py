@@ -14,9 +14,8 @@ from neardup.core.verify.tiers import TRANSLATED
 from neardup.http.problems import METHOD_NOT_ALLOWED, NOT_FOUND
 from neardup.ledger import connect, meaning_flags
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
-from neardup.moderation.desk import api_document, api_messages
-from neardup.moderation.desk.api import OPERATIONS
-from neardup.moderation.desk.api_document import describe_api
+from neardup.moderation.desk import api, api_messages
+from neardup.moderation.desk.api import OPERATIONS, describe_api
 from neardup.moderation.desk.moderators import Moderator, new_token
 from neardup.moderation.desk.queues import parse_case_queue, parse_meaning_queue
 from neardup.moderation.export.tables import MEANING_COLUMNS
@@ -75,14 +74,14 @@ def test_the_document_is_valid_openapi() -> None:
 
 async def test_the_document_is_served_and_has_every_route(tmp_path: Path) -> None:
     async with desk(tmp_path) as client:
-        async with client.get(api_document.DOCUMENT) as answer:
+        async with client.get(api.DOCUMENT) as answer:
             served = await answer.json()
         assert client.app is not None
         resources = [(route.method, route.resource.canonical) for route in client.app.router.routes() if route.resource]
     assert served == json.loads(json.dumps(describe_api()))
     routes = {(method, path) for method, path in resources if path.startswith("/api/") and method != "HEAD"}
     described = {(method.upper(), path) for path, methods in served["paths"].items() for method in methods}
-    assert described == routes - {("GET", api_document.DOCUMENT)}
+    assert described == routes - {("GET", api.DOCUMENT)}
     for path, methods in served["paths"].items():
         for method, operation in methods.items():
             assert operation["security"] == [{"token": []}], f"{method} {path} asks for no token"
@@ -94,7 +93,7 @@ def test_the_documentation_has_every_operation_and_every_problem() -> None:
         (operation.method, re.sub(r"\{(\w+)\}", lambda name: PLACEHOLDERS[name[1]], operation.path))
         for operation in OPERATIONS
     }
-    assert written == operations | {("GET", api_document.DOCUMENT)}
+    assert written == operations | {("GET", api.DOCUMENT)}
     explained = dict[str, str]()
     for names, status in re.findall(r"(?m)^\| (`[\w-]+`(?:, `[\w-]+`)*) \| (\d+) \|", DOCUMENTATION):
         explained |= dict.fromkeys(re.findall(r"`([\w-]+)`", names), status)

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.errors import Misuse
-from neardup.http.login_limit import FREE_ATTEMPTS, LOG_EVERY_SECONDS, LONGEST_WAIT_SECONDS, LoginLimit
 from neardup.http.tokens import digest_of
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.desk.sessions import Keys
+from neardup.moderation.desk.sessions import FREE_ATTEMPTS, LOG_EVERY_SECONDS, LONGEST_WAIT_SECONDS, Keys, LoginLimit
 
 from tests.support.desk_client import LOOPBACK, OPEN, TOKEN, Client, desk, form_token, origin
 

@@ -1,18 +1,27 @@
 """The JSON API of the desk: the cases, leases and verdicts of its pages, for programs that bring a moderator's token.
 
 An operation is a function of a call, which has the moderator and the body; it returns its answer, or raises Refused.
-The routes and the OpenAPI document are made from the table at the end.
+The routes and the OpenAPI document are made from the table.
 """
 
+import json
 import re
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, TypeVar
 
 from aiohttp import web
 from msgspec import Struct
 from pydantic import BaseModel
 
-from neardup.http.openapi import WITH_BODY
+from neardup.http.openapi import (
+    BY_TOKEN,
+    WITH_BODY,
+    Described,
+    list_query_parameters,
+    make_document,
+    make_path_parameter,
+)
 from neardup.http.problems import (
     FAILED,
     FORBIDDEN,
@@ -31,12 +40,14 @@ from neardup.ledger.complaints import Complaint
 from neardup.moderation.desk import api_answers, complaints, deciding, meaning, second_reviews
 from neardup.moderation.desk import api_messages as messages
 from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, read_author_id, read_pair, read_story_id
+from neardup.moderation.desk.api_messages import Problem
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, get_desk
-from neardup.moderation.desk.queues import parse_case_queue, parse_meaning_queue, read_number
+from neardup.moderation.desk.queues import MAX_NUMBER, parse_case_queue, parse_meaning_queue, read_number
 from neardup.moderation.desk.security import CONFLICT, HELD
 from neardup.records import Verdict
+from neardup.source.parse import LONGEST_NAME
 
 NO_CASE = ProblemType("no-case", 404, "The story is in no case")
 NO_PAIR = ProblemType("no-pair", 404, "The two stories are no translated or retold pair")
@@ -459,4 +470,60 @@ OPERATIONS = (
         undo_meaning_pair,
         (*DECIDED, NO_PAIR),
     ),
+)
+
+
+# The OpenAPI document: what `http.openapi` is to say of each operation.
+
+DOCUMENT = "/api/openapi.json"
+STORY_ID = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
+NUMBER = {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER}
+PARAMETERS = {
+    "story": make_path_parameter("story", "The id of a story in the listing: an integer, or a name.", STORY_ID),
+    "a": make_path_parameter("a", "The id of one story.", STORY_ID),
+    "b": make_path_parameter("b", "The id of the other story.", STORY_ID),
+    "author": make_path_parameter(
+        "author", "The author's id: an integer, or a text.", {"type": "string", "minLength": 1}
+    ),
+    "decision": make_path_parameter("decision", "The number of the decision.", NUMBER),
+    "number": make_path_parameter("number", "The number of the complaint.", NUMBER),
+}
+
+
+def describe_api() -> dict[str, Any]:
+    """The OpenAPI document."""
+    return make_document("The cases and verdicts of the review desk.", map(_describe, OPERATIONS), Problem)
+
+
+def _describe(operation: Operation) -> Described:
+    return Described(
+        operation.work.__name__,
+        operation.method,
+        operation.path,
+        operation.summary,
+        "Takes the token of a moderator.",
+        [BY_TOKEN],
+        [
+            *(PARAMETERS[name] for name in operation.names),
+            *(list_query_parameters(operation.query) if operation.query else []),
+        ],
+        operation.request,
+        operation.answer,
+        operation.all_problems,
+    )
+
+
+@cache
+def _dump_document() -> str:
+    return json.dumps(describe_api())
+
+
+async def show_document(_: web.Request) -> web.Response:
+    """GET /api/openapi.json, for which no token is needed."""
+    return web.Response(text=_dump_document(), content_type="application/json")
+
+
+ROUTES = (
+    web.get(DOCUMENT, show_document),
+    *(web.route(operation.method, operation.route, make_endpoint(operation)) for operation in OPERATIONS),
 )

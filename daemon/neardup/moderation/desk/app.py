@@ -7,7 +7,7 @@ from aiohttp import web
 
 from neardup.http.server import listening
 from neardup.moderation.desk import (
-    api_document,
+    api,
     authors,
     cases,
     complaints,
@@ -19,7 +19,6 @@ from neardup.moderation.desk import (
     search,
     second_reviews,
     security,
-    serials,
     statistics,
     story,
     verdict_forms,
@@ -63,7 +62,7 @@ ROUTES = (
     web.get("/language/{code}", pages.save_language),
     web.get(f"/pair/{PAIR}", pair.show),
     web.post(f"/pair/{PAIR}/verdict", verdict_forms.decide_pair),
-    web.get(f"/serials/{PAIR}", serials.show),
+    web.get(f"/serials/{PAIR}", pair.show_serials),
     web.get("/meaning", meaning.show_queue),
     web.get(f"/meaning/{PAIR}", meaning.show),
     web.post(f"/meaning/{PAIR}/verdict", meaning.decide),
@@ -92,7 +91,7 @@ ROUTES = (
     web.static("/static", STATIC),
     web.get("/healthz", health.healthz),
     web.get("/metrics", health.metrics),
-    *api_document.ROUTES,
+    *api.ROUTES,
 )
 
 

@@ -1,4 +1,9 @@
-"""The page of a pair: its evidence, its verdicts so far, and the verdict form."""
+"""The page of a pair: its evidence, its verdicts so far, and the verdict form; and that of two serials that match.
+
+The page of two serials is a dot plot of their chapters, over which one enters the page of a pair.  The copied chapters
+run across, those of the source down.  The plot is an SVG image made here, without a script; the pairs that are aligned
+stand in a table below it.
+"""
 
 import asyncio
 import sqlite3
@@ -10,8 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.ledger import authors, flags, passages, similarities, verdicts
+from neardup.ledger import authors, flags, names, passages, serials, similarities, verdicts
 from neardup.ledger.authors import History
+from neardup.ledger.serials import SerialMatch
 from neardup.moderation.desk.addresses import Pair, read_pair
 from neardup.moderation.desk.deciding import Decision, read_decision
 from neardup.moderation.desk.pages import render_page, require_moderator
@@ -21,10 +27,10 @@ from neardup.moderation.desk.queues import PlaceInCase, format_case_query, parse
 from neardup.moderation.evidence.graph import Graph
 from neardup.moderation.evidence.page import draw_cluster, find_passage, make_template_values
 from neardup.moderation.interface import translate_later
-from neardup.moderation.wording import describe_history
+from neardup.moderation.wording import describe_history, describe_serial_match
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory, UnreadableStory, choose_thresholds, find_evidence, read_evidence
-from neardup.records import Language
+from neardup.records import Language, ShownId
 
 
 class PairDetails(Struct, frozen=True):
@@ -119,3 +125,28 @@ def _make_template_values(
     return make_template_values(facts, a, b, details.graph) | {
         "here": None if word is None else find_passage(facts, word)
     }
+
+
+async def show_serials(request: web.Request) -> web.Response:
+    """GET /serials/A/B: the serials of two chapters that share text."""
+    require_moderator(request)
+    await get_desk(request).ledger.refresh_cases()
+    match, shown = await get_desk(request).ledger.read(_read_match, read_pair(request))
+    if match is None:
+        raise web.HTTPNotFound(reason=translate_later("These two stories are no chapters of serials that match"))
+    return render_page(
+        request,
+        "serials.html.j2",
+        match=match,
+        shown=shown,
+        headline=describe_serial_match(match),
+        across=(min(dot.copy for dot in match.dots), max(dot.copy for dot in match.dots)),
+        down=(min(dot.source for dot in match.dots), max(dot.source for dot in match.dots)),
+    )
+
+
+def _read_match(db: sqlite3.Connection, pair: Pair) -> tuple[SerialMatch | None, Mapping[int, ShownId]]:
+    """The serials of a pair, and the ids of their chapters as they are shown."""
+    match = serials.read_match_of_pair(db, *pair)
+    dots = match.dots if match else ()
+    return match, names.read_shown_ids(db, {story for dot in dots for story in (dot.source_id, dot.copy_id)})

@@ -1,0 +1,247 @@
+"""The rights of authors over HTTP: complaints, permissions, and the watch of an author."""
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused
+from neardup.ledger import author_copies, complaints, now_ms, permissions, snapshot
+from neardup.ledger.complaints import Closed, Complaint
+from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
+from neardup.query.complaints import ComplaintRefused, GivenComplaint, Why, receive
+from neardup.records import format_time
+from neardup.serve import rights_messages as messages
+from neardup.serve.messages import parse_story_id
+from neardup.serve.service import Deadline, ServiceParts
+from neardup.serve.stories import NO_STORY, UNKNOWN_STORY
+from neardup.source.parse import make_printable, parse_time
+
+UNKNOWN_COMPLAINT = ProblemType("unknown-complaint", 404, "There is no complaint with this number")
+OWN_STORY = ProblemType("own-story", 409, "The story is the complainant's own, or its own original")
+DUPLICATE_COMPLAINT = ProblemType("duplicate-complaint", 409, "The complainant complained of this before")
+CLOSED_COMPLAINT = ProblemType("closed-complaint", 409, "The complaint is closed")
+OF_COMPLAINTS = {
+    Why.UNKNOWN_STORY: UNKNOWN_STORY,
+    Why.OWN_STORY: OWN_STORY,
+    Why.NO_STORY: NO_STORY,
+    Why.DUPLICATE: DUPLICATE_COMPLAINT,
+    Why.TOO_LARGE: TOO_LARGE,
+    Why.INVALID: INVALID,
+}
+UNKNOWN_PERMISSION = ProblemType("unknown-permission", 404, "There is no such permission")
+NOT_ENTERED = ProblemType("permission-refused", 409, "The permission is not entered, or not revoked")
+NO_AUTHOR_KEY = ProblemType("no-author-key", 404, "No key signs the tokens of authors")
+OTHER_AUTHORS_TOKEN = ProblemType("other-authors-token", 403, "The token is that of another author")
+MOST_NEWS = 20  # copies of an author in a digest
+T = TypeVar("T")
+
+
+# Complaints; `query.complaints` receives them and makes their evidence.
+
+
+async def complain(parts: ServiceParts, request: messages.ComplaintRequest, deadline: Deadline) -> messages.Complaint:
+    """POST /v1/complaints.  Raises Refused."""
+    given = GivenComplaint(
+        parse_story_id(request.story_id).number,
+        request.complainant,
+        request.contact,
+        request.statement,
+        None if request.original_id is None else parse_story_id(request.original_id).number,
+        request.original_text,
+        request.author_id or None,
+    )
+    try:
+        return _make_complaint(await receive(parts.complaints, given, acknowledged=True, deadline=deadline.left))
+    except ComplaintRefused as error:
+        raise Refused(OF_COMPLAINTS[error.why], str(error), complaint=error.number) from None
+
+
+async def complaints_of(parts: ServiceParts, query: messages.ComplaintsQuery, _: Deadline) -> messages.ComplaintsAnswer:
+    """GET /v1/complaints."""
+    listed = await parts.reader.do(
+        complaints.list_complaints, closed=query.closed, limit=query.limit, offset=query.first
+    )
+    total = await parts.reader.do(complaints.count, closed=query.closed)
+    return messages.ComplaintsAnswer(total=total, complaints=list(map(_make_complaint, listed)))
+
+
+async def complaint_of(parts: ServiceParts, number: int, _: Deadline) -> messages.Complaint:
+    """GET /v1/complaints/{number}.  Raises Refused if there is none."""
+    found = await parts.reader.do(complaints.read_complaint, number)
+    if found is None:
+        raise _refuse_unknown_complaint(number)
+    return _make_complaint(found)
+
+
+async def answer_complaint(
+    parts: ServiceParts, number: int, request: messages.ComplaintAnswerRequest, deadline: Deadline
+) -> messages.Complaint:
+    """POST /v1/complaints/{number}/answers.  Raises Refused if there is no such complaint, or it is closed."""
+    await complaint_of(parts, number, deadline)
+    try:
+        await parts.complaints.write(complaints.log_answer, number, request.by, None, request.text)
+    except Closed as error:
+        raise Refused(CLOSED_COMPLAINT, str(error)) from None
+    return await complaint_of(parts, number, deadline)
+
+
+async def forget_complainant(parts: ServiceParts, number: int, _: Deadline) -> messages.ForgottenComplainant:
+    """DELETE /v1/complaints/{number}/complainant.  Raises Refused if there is no such complaint."""
+    if not await parts.complaints.write(complaints.forget_complainant, number, None):
+        raise _refuse_unknown_complaint(number)
+    return messages.ForgottenComplainant(number=number)
+
+
+def _refuse_unknown_complaint(number: int) -> Refused:
+    return Refused(UNKNOWN_COMPLAINT, f"there is no complaint {number}")
+
+
+def _make_complaint(found: Complaint) -> messages.Complaint:
+    return messages.Complaint(
+        number=found.number,
+        story_id=found.shown,
+        original_id=found.original_shown,
+        has_original_text=found.has_text,
+        statement=found.statement,
+        received_at=format_time(found.received_at),
+        due_at=format_time(found.due_at),
+        closed_at=format_time(found.closed_at),
+        outcome=found.outcome,
+        evidence=found.evidence and messages.ComplaintEvidence.model_validate(found.evidence),
+        log=[
+            messages.ComplaintStep(step=logged.step, at=format_time(logged.at), note=logged.note)
+            for logged in found.log
+        ],
+    )
+
+
+# Permissions; `ledger.permissions` says what they mean.
+
+
+async def enter_permission(
+    parts: ServiceParts, request: messages.PermissionRequest, caller: str, _: Deadline
+) -> messages.Permission:
+    """POST /v1/permissions.  Raises Refused."""
+    grant = Grant(
+        request.granted_by or None,
+        None if request.story_id is None else parse_story_id(request.story_id).number,
+        make_printable(request.catalogue),
+        request.granted_to or None,
+        make_printable(request.licence),
+        make_printable(request.note) or "",
+        None if request.since is None else parse_time(request.since),
+        None if request.until is None else parse_time(request.until),
+        make_printable(request.serial),
+    )
+    try:
+        permission_id = await parts.submissions.permit(grant, caller)
+    except PermissionRefused as error:
+        problem = UNKNOWN_STORY if error.reason is Refusal.UNKNOWN_STORY else NOT_ENTERED
+        raise Refused(problem, str(error), reason=error.reason) from None
+    return await _read_permission(parts, permission_id)
+
+
+async def revoke_permission(parts: ServiceParts, number: int, caller: str, _: Deadline) -> messages.Permission:
+    """DELETE /v1/permissions/{number}.  Raises Refused."""
+    try:
+        await parts.submissions.revoke(number, caller)
+    except PermissionRefused as error:
+        problem = UNKNOWN_PERMISSION if error.reason is Refusal.UNKNOWN_PERMISSION else NOT_ENTERED
+        raise Refused(problem, str(error), reason=error.reason) from None
+    return await _read_permission(parts, number)
+
+
+async def permissions_of(
+    parts: ServiceParts, query: messages.PermissionsQuery, _: Deadline
+) -> messages.PermissionsAnswer:
+    """GET /v1/permissions."""
+    story = None if query.story_id is None else parse_story_id(query.story_id).number
+    chosen, now = PermissionFilter(None, query.author_id or None, story, query.catalogue, not query.ended), now_ms()
+    rows = await parts.reader.do(permissions.select, chosen, now, limit=query.limit, offset=query.first)
+    total = await parts.reader.do(permissions.count, chosen, now)
+    return messages.PermissionsAnswer(total=total, permissions=list(map(_make_permission, rows)))
+
+
+async def permission_of(parts: ServiceParts, number: int, _: Deadline) -> messages.Permission:
+    """GET /v1/permissions/{number}.  Raises Refused if there is none."""
+    return await _read_permission(parts, number)
+
+
+async def _read_permission(parts: ServiceParts, number: int) -> messages.Permission:
+    row = await parts.reader.do(permissions.read, number, now_ms())
+    if row is None:
+        raise Refused(UNKNOWN_PERMISSION, f"there is no permission {number}")
+    return _make_permission(row)
+
+
+def _make_permission(row: Mapping[str, Any]) -> messages.Permission:
+    times = {name: format_time(row[name]) for name in ("since", "until", "entered_at", "revoked_at")}
+    return messages.Permission.model_validate(dict(row) | times)
+
+
+# The watch of an author: a token, the copies of their own stories, and what is new for all authors.
+
+
+async def make_author_token(parts: ServiceParts, author_id: str, _: Deadline) -> messages.AuthorToken:
+    """POST /v1/authors/{author}/token.  Raises Refused without a key."""
+    if parts.author_tokens is None:
+        raise Refused(NO_AUTHOR_KEY, "name a key as serve.author_key")
+    token, expires_at = parts.author_tokens.make(author_id, now_ms())
+    return messages.AuthorToken(author_id=author_id, token=token, expires_at=format_time(expires_at))
+
+
+async def author_copies_of(
+    parts: ServiceParts, author_id: str, query: messages.CopiesQuery, _: Deadline
+) -> messages.AuthorCopies:
+    """GET /v1/authors/{author}/copies."""
+    since = 0 if query.since is None else parse_time(query.since)
+    found = await parts.reader.do(
+        _read_in_snapshot, author_copies.list_copies, author_id, since, query.before, query.limit + 1
+    )
+    shown = found[: query.limit]
+    return messages.AuthorCopies(
+        author_id=author_id,
+        copies=[_make_author_copy(parts, copy) for copy in shown],
+        next=shown[-1].flag_id if len(found) > query.limit else None,
+    )
+
+
+async def new_copies(parts: ServiceParts, query: messages.DigestQuery, _: Deadline) -> messages.Digest:
+    """GET /v1/authors/copies."""
+    found = await parts.reader.do(
+        _read_in_snapshot, author_copies.list_news, parse_time(query.since), query.after, query.limit + 1, MOST_NEWS
+    )
+    shown = found[: query.limit]
+    return messages.Digest(
+        authors=[
+            messages.AuthorNews(
+                author_id=news.author_id,
+                total=news.total,
+                copies=[_make_author_copy(parts, copy) for copy in news.copies],
+            )
+            for news in shown
+        ],
+        next=shown[-1].author_id if len(found) > query.limit else None,
+    )
+
+
+def _read_in_snapshot(db: sqlite3.Connection, work: Callable[..., list[T]], *arguments: object) -> list[T]:
+    with snapshot(db):
+        return work(db, *arguments)
+
+
+def _make_author_copy(parts: ServiceParts, copy: author_copies.AuthorCopy) -> messages.AuthorCopy:
+    """A copy as its author may see it: without moderators and their notes."""
+    return messages.AuthorCopy(
+        own_story_id=copy.own,
+        own_title=copy.own_title,
+        story_id=copy.other,
+        title=copy.title,
+        link=parts.config.content.link_to(copy.language, copy.other),
+        published_at=format_time(copy.published_at),
+        kind=copy.kind,
+        similarity=copy.similarity,
+        status=copy.status,
+        flagged_at=format_time(copy.flagged_at),
+        is_later=copy.is_later,
+    )
