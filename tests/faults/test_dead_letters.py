@@ -95,7 +95,7 @@ def test_dead_letters_are_listed_retried_and_dropped(with_dead_letters: tuple[Ne
     retried = neardup("retry", "--json").facts
     assert (retried["listed"], retried["fingerprinted"], retried["dead_lettered"]) == (4, 4, {})
     assert listed_letters(neardup)["by_reason"] == {"bad_id": 1}, "a row without a story was retried"
-    assert neardup("dead-letters", "--drop", "--reason", "bad_id").out == "1 dead letters were deleted\n"
+    assert neardup("dead-letters", "--drop", "--reason", "bad_id").out == "1 dead letter was deleted\n"
     assert neardup("dead-letters").out == "No dead letters.\n"
 
 

@@ -197,7 +197,7 @@ def test_reindex_reads_only_what_is_missing(scene: Scene) -> None:
     assert undamaged.facts == {"indexed": before, "read_again": {}}
     KINDS["flipped bits"](scene.passages)
     doctor = neardup("doctor")
-    assert "WARN passages: 1 damaged segments" in doctor.out, doctor.out
+    assert "WARN passages: 1 damaged segment with" in doctor.out, doctor.out
     assert neardup("reindex", "--json").facts == {"indexed": before, "read_again": {"read": before}}
     assert state_of(scene.ledger)[PASSAGES] == passages
     assert "every checksum is right" in neardup("doctor").out

@@ -80,10 +80,10 @@ async def test_a_page_that_was_lost_is_named_and_comes_back_with_its_story(
     [lost] = [page for page in submitted_pages.list_files(ledger) if page.name.startswith("2-")]
     lost.unlink()
     fault = str(await platform.ledger.do(find_submission_fault, ledger))
-    assert "1 stories have lost their page: 2;" in fault
+    assert "1 story has lost its page: 2;" in fault
     await platform.put(ODIA, 2, words_of(ODIA, "a2"))
     assert await platform.ledger.do(find_submission_fault, ledger) is None
-    record_row(make_row("a submitted page lost", 1, find_said("stories have lost their page", fault)))
+    record_row(make_row("a submitted page lost", 1, find_said("story has lost its page", fault)))
 
 
 async def test_a_page_that_cannot_be_written_is_one_line(platform: CheckedLedger) -> None:

@@ -1,5 +1,6 @@
 """The wording: unknown facts are reported as unknown, and no share is rounded to 0 or 100 %."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -22,8 +23,14 @@ from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, find_
 from neardup.records import format_count, format_percent
 
 from tests.support.compared_stories import THRESHOLDS, sample, story_of
+from tests.support.paths import ROOT
 
 DAY_MS = 86_400_000
+PLURAL = re.compile(
+    r"(?<!of )(?<!than )(?<! to )\{(?=len\(|[^{}\n]+:,)([^{}\n:]+)[^{}\n]*\}"
+    r" (?!bytes|words|of |lacked )(?:[a-z]+ )?(?:[a-z]+s|were|have)\b"
+)
+NEVER_ONE = {"cluster.size", "pairs[0]['cluster_size']", "len(SHIPPED)", "len(entries)", "size", "done.core_seconds"}
 
 
 def facts(**changed: Any) -> Evidence:
@@ -42,6 +49,16 @@ def test_shares_are_not_rounded_to_all_or_nothing(part: float) -> None:
 def test_one_thing_is_counted_in_the_singular() -> None:
     counted = [format_count(n, "story is", "stories are") for n in (0, 1, 2, 1_000)]
     assert counted == ["0 stories are", "1 story is", "2 stories are", "1,000 stories are"]
+
+
+def test_no_plural_follows_a_number_that_may_be_one() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in sorted((ROOT / "daemon").rglob("*.py"))
+        for found in PLURAL.finditer(path.read_text(encoding="utf-8"))
+        if found[1] not in NEVER_ONE and not found[1].isupper()
+    ]
+    assert not wrong, "write these with format_count"
 
 
 @pytest.mark.parametrize(

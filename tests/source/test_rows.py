@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.errors import Misuse
+from neardup.records import format_count
 from neardup.source import rows
 from neardup.source.rows import Row, read_csv, read_jsonl
 
@@ -159,7 +160,7 @@ def test_a_quote_closed_lines_later_loses_the_line_it_opens(chunk: int, opened: 
 def test_a_wrong_number_of_values_is_an_error(bad: str) -> None:
     found = read(InMemory(f"id,language,title\n7,hi,a\n{bad}\n8,hi,b\n".encode()), from_csv, 4096)
     assert [row.values.get("id") for row in found] == ["7", None, "8"]
-    assert found[1] == Row(25, {}, bad, f"{bad.count(',') + 1} values for 3 columns")
+    assert found[1] == Row(25, {}, bad, f"{format_count(bad.count(',') + 1, 'value', 'values')} for 3 columns")
 
 
 @pytest.mark.parametrize(

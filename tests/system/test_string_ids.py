@@ -106,7 +106,7 @@ def test_every_command_takes_the_names(named: Neardup, redis_or_valkey_url: str)
     assert_shows(named("retry", name_of("lost")))
     refused = named("retry", name_of("nowhere"))
     assert refused.code == 2 and f"no dead letter {name_of('nowhere')}" in refused.err, refused.err
-    assert named("dead-letters", name_of("lost"), "--drop").out == "1 dead letters were deleted\n"
+    assert named("dead-letters", name_of("lost"), "--drop").out == "1 dead letter was deleted\n"
 
     with redis.Redis.from_url(redis_or_valkey_url) as client:
         sets = [key for key in client.scan_iter(count=1000) if client.type(key) == b"set"]

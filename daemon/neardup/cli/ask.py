@@ -177,7 +177,7 @@ def verify_proof(config: "Config | None", file: Path, key: str, page: Path | Non
     Exits with 1 where the proof does not hold.
     """
     from neardup.query.proof import read_proof, verify
-    from neardup.records import format_time
+    from neardup.records import format_count, format_time
 
     public_key = _read(Path(key)).decode(errors="replace") if Path(key).is_file() else key
     verified = verify(read_proof(_read(file)), public_key, None if page is None else _read(page))
@@ -186,7 +186,7 @@ def verify_proof(config: "Config | None", file: Path, key: str, page: Path | Non
         click.echo(f"{verified.proof.story} known since {format_time(entry.seen_at)}: {entry.text_sha256}{shown}")
     if verified.proof.since:
         click.echo("the log of the earlier head is the beginning of this one")
-    click.echo(f"proved by the signed head of {verified.head.size:,} entries")
+    click.echo(f"proved by the signed head of {format_count(verified.head.size, 'entry', 'entries')}")
 
 
 def _read(path: Path) -> bytes:

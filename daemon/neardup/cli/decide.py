@@ -218,7 +218,8 @@ def export(
     with nullcontext() if is_shown else console.show_waiting("export"):
         written = run_async(lambda _: write_export(config, lambda: open_readers(config), target, options))
     if target is not None:
-        click.echo(f"{len(written):,} {'flags' if options.by == 'pair' else 'stories'}: {target}", err=True)
+        names = ("flag", "flags") if options.by == "pair" else ("story", "stories")
+        click.echo(f"{format_count(len(written), *names)}: {target}", err=True)
     if options.by != "pair":
         return
     mark_exported = meaning_flags.mark_exported if is_of_meaning(selection) else flags.mark_exported

@@ -117,11 +117,13 @@ def _show_outcomes(done: "Scan", left_out: Counter[str], strip: Sequence[str]) -
     `strip` are the selectors of what was left out of the pages.
     """
     from neardup.core.text.scripts import describe_languages
+    from neardup.records import format_count
     from neardup.scan.job import describe_unread
     from neardup.scan.request import describe_endings
 
     counts = done.summary.counts
-    click.echo(f"{counts.fingerprinted:,} of {counts.listed:,} documents were compared", err=True)
+    documents = f"of {counts.listed:,} documents"
+    click.echo(f"{format_count(counts.fingerprinted, f'{documents} was', f'{documents} were')} compared", err=True)
     if counts.count_unread():
         click.echo(f"not compared: {describe_unread(counts)}", err=True)
     if len(done.guessed) > 1 or done.unsure:
@@ -154,6 +156,7 @@ async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:
     from neardup.ledger import clusters, flags, read, snapshot, translate_errors
     from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, find_copied_passages
     from neardup.moderation.export.tables import export_row
+    from neardup.records import format_count
 
     path = config.ledger.path
     with closing(read(path)) as db, translate_errors(path), snapshot(db):
@@ -173,7 +176,8 @@ async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:
                 click.echo(line)
         click.echo()
     if total > len(pairs):
-        click.echo(f"and {total - len(pairs):,} more pairs, which --format csv writes")
+        rest = format_count(total - len(pairs), "more pair", "more pairs")
+        click.echo(f"and {rest}, which --format csv writes")
 
 
 def _group_by_cluster(pairs: "Sequence[ExportRow]") -> "list[list[ExportRow]]":
@@ -196,6 +200,7 @@ def _write_heading(pairs: "Sequence[ExportRow]", number: int) -> Iterator[str]:
 def _write_pair(pair: "ExportRow", copied: "CopiedPassages | None") -> Iterator[str]:
     from neardup.cli.output import format_similarity
     from neardup.moderation.evidence.terminal import abridge, make_plain
+    from neardup.records import format_count
 
     names = (make_plain(pair[f"{side}_title"]) for side in ("story", "matched"))
     words = "" if pair["copied_words"] is None else f"{pair['copied_words']:,} words"
@@ -205,7 +210,7 @@ def _write_pair(pair: "ExportRow", copied: "CopiedPassages | None") -> Iterator[
     for passage in copied.passages:
         yield f"      «{abridge(_write_text(passage.b), FIRST_WORDS, LAST_WORDS)}»"
     if copied.more:
-        yield f"      and {copied.more:,} more passages"
+        yield f"      and {format_count(copied.more, 'more passage', 'more passages')}"
 
 
 def _write_text(fragments: "Sequence[Fragment]") -> str:

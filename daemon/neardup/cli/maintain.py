@@ -189,7 +189,8 @@ def _show_import(summary: "ImportSummary") -> None:
     from neardup.cli import output
     from neardup.records import format_count
 
-    others = f"{summary.known:,} were on record, {summary.changed:,} with another text, {summary.forgotten:,} forgotten"
+    known = format_count(summary.known, "was on record", "were on record")
+    others = f"{known}, {summary.changed:,} with another text, {summary.forgotten:,} forgotten"
     candidates = format_count(summary.candidates, "candidate", "candidates")
     rows: dict[str, object] = {
         "added": f"{format_count(summary.stories, 'story', 'stories')}; of the others, {others}",

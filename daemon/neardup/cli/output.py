@@ -250,7 +250,8 @@ def _list_status_sections(status: "Status") -> Iterable[tuple[str, list[str]]]:
     yield "suppressed pairs", [format_reasons(Counter(verdicts.kept))]
     yield "open flags with a verdict on another pair", [format_reasons(Counter(verdicts.in_context))]
     yield "clusters", [str(status.clusters.count), *map(_format_cluster, status.clusters.largest)]
-    yield "candidates", [f"{status.candidates_pending:,} pending, {status.near_misses:,} near misses on record"]
+    near_misses = format_count(status.near_misses, "near miss", "near misses")
+    yield "candidates", [f"{status.candidates_pending:,} pending, {near_misses} on record"]
     if status.sweep_owed:
         yield "owed", ["a sweep, because not all stories have been compared: run `neardup sweep`"]
     yield "dead letters", [f"{reason:14} {n:,}" for reason, n in status.dead_letters.items()] or ["none"]

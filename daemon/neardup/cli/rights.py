@@ -59,7 +59,7 @@ def permit(
     who = name or getuser()
     with translate_errors(config.ledger.path), closing(connect(config.ledger.path)) as db:
         if file is not None:
-            click.echo(f"{import_csv(db, file, who):,} permissions entered", err=True)
+            click.echo(f"{format_count(import_csv(db, file, who), 'permission', 'permissions')} entered", err=True)
         elif revoke is not None:
             permissions.revoke(db, revoke, who)
             click.echo(f"permission {revoke} revoked", err=True)

@@ -223,7 +223,8 @@ def dead_letters_(
             raise Misuse("--drop needs KEYs or --reason")
         with closing(connect(config.ledger.path)) as db, translate_errors(config.ledger.path):
             dropped = dead_letters.drop(db, choice)
-        print_answer({"dropped": dropped}, f"{dropped:,} dead letters were deleted", as_json=as_json)
+        deleted = format_count(dropped, "dead letter was deleted", "dead letters were deleted")
+        print_answer({"dropped": dropped}, deleted, as_json=as_json)
         return
     for dead_letter in shown:
         dead_letter |= {name: format_time(dead_letter[name]) for name in ("first_at", "last_at")}
@@ -277,7 +278,8 @@ def _list_dead_events(
             raise Misuse("--drop needs KEYs")
         with closing(connect(config.ledger.path)) as db, translate_errors(config.ledger.path):
             dropped = webhook_events.drop_dead(db, keys)
-        print_answer({"dropped": dropped}, f"{dropped:,} dead events were deleted", as_json=as_json)
+        deleted = format_count(dropped, "dead event was deleted", "dead events were deleted")
+        print_answer({"dropped": dropped}, deleted, as_json=as_json)
     elif as_json:
         print_json({"dead_events": found})
     else:
@@ -402,7 +404,8 @@ def _describe(done: "EmbeddingSummary | ImportSummary") -> str:
     return (
         f"{embedded} embedded in {done.core_seconds:,.0f} core seconds, {done.unchanged:,} unchanged,"
         f" not readable: {format_reasons(Counter(done.unreadable))};"
-        f" {done.removed:,} removed; {done.waiting:,} wait{why};"
-        f" searched for {done.search.searched:,}: {done.search.found[TRANSLATED]:,} new pairs translated,"
+        f" {done.removed:,} removed; {format_count(done.waiting, 'waits', 'wait')}{why};"
+        f" searched for {done.search.searched:,}:"
+        f" {format_count(done.search.found[TRANSLATED], 'new pair', 'new pairs')} translated,"
         f" {done.search.found[RETOLD]:,} retold"
     )

@@ -176,6 +176,7 @@ def _make_folder_values(language: str | None) -> "dict[str, Value]":
 async def _show_listing(config: "Config") -> None:
     """Print how many pages the folder has, and what their languages seem to be.  Raises Misuse if it has none."""
     from neardup.core.text.scripts import describe_languages
+    from neardup.records import format_count
     from neardup.source import list_rows
     from neardup.source.listings import open_folder
 
@@ -187,7 +188,8 @@ async def _show_listing(config: "Config") -> None:
     async with aclosing(list_rows(folder)) as rows:  # type: ignore[type-var]
         async for _ in rows:
             pass
-    click.echo(f"{pages:,} pages; those that are added to the folder later are found by `neardup daily`")
+    found = format_count(pages, "page", "pages")
+    click.echo(f"{found}; those that are added to the folder later are found by `neardup daily`")
     if folder.guessed:
         click.echo(describe_languages(folder.guessed, folder.unsure))
 
@@ -227,6 +229,8 @@ def _show_story(pages: "list[Page]", extraction: "Extraction") -> None:
 
 def _show_renderings(renderings: "Sequence[Rendering | None]") -> None:
     """Print how many pages are rendered, by what, the commonest reasons, and what to do; there is one item a page."""
+    from neardup.records import format_count
+
     pages, shares = len(renderings), []
     for by, what in (
         ("native", "the library in C, in a fraction of a millisecond"),
@@ -235,8 +239,9 @@ def _show_renderings(renderings: "Sequence[Rendering | None]") -> None:
         reasons = Counter(rendering.reason for rendering in renderings if rendering and rendering.by == by)
         if count := reasons.total():
             commonest = ", ".join(f"{reason} ({times})" for reason, times in reasons.most_common(MOST_REASONS))
+            among = f"of {pages} pages ({count / pages:.0%})"
             shares.append(
-                f"{count} of {pages} pages ({count / pages:.0%}) are rendered by {what}, because of: {commonest}"
+                f"{format_count(count, f'{among} is', f'{among} are')} rendered by {what}, because of: {commonest}"
             )
     if not shares:
         click.echo(f"none of {pages} pages is rendered: only the story is looked at")

@@ -43,7 +43,7 @@ from neardup.index import packed_buckets
 from neardup.index.passages.segment import estimate_bytes
 from neardup.index.redis import LAYOUTS
 from neardup.ledger import read
-from neardup.records import Checkpoint, Language, Story
+from neardup.records import Checkpoint, Language, Story, format_count
 from neardup.source import list_rows
 from neardup.source.listings import open_source
 
@@ -316,14 +316,15 @@ def _list_warnings(facts: Mapping[str, Any], sample: Sample | None) -> Iterable[
         if days == 0:
             yield f'does not fit with index.layout = "{layout}": needs {needed} of {box}'
         elif days is not None and days < SOON:
-            yield f'the box is full in {days:,.0f} days with index.layout = "{layout}"'
+            yield f'the box is full in {format_count(round(days), "day", "days")} with index.layout = "{layout}"'
     if (sweep := facts["memory"]["compact"]["sweep"]) > SWEEP_MOST:
         yield f"a sweep takes {format_gigabytes(sweep)} of memory, more than {format_gigabytes(SWEEP_MOST)}"
     if sample is not None:
         if sample.fingerprinted < FEW:
             yield f"few stories sampled ({sample.fingerprinted:,}): what a story takes is assumed to be typical"
         if sample.bad_rows:
-            yield f"{sample.bad_rows:,} rows of the listing name no story"
+            bad_rows = format_count(sample.bad_rows, "row of the listing names", "rows of the listing name")
+            yield f"{bad_rows} no story"
         if sample.unread:
             unread = ", ".join(f"{reason} {n:,}" for reason, n in sample.unread.items())
             yield f"sampled but not fingerprinted: {unread}"
@@ -380,7 +381,7 @@ def _make_totals(facts: Mapping[str, Any]) -> Table:
     kinds = {
         "backfill": "backfill",
         "fresh": "  with --fresh, before its sweep",
-        "daily": f"{facts['daily_stories']:,} new stories",
+        "daily": format_count(facts["daily_stories"], "new story", "new stories"),
     }
     for kind, name in kinds.items():
         table.add_row(name, *map(_format_time, facts[kind].values()))

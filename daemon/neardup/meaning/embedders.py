@@ -14,6 +14,7 @@ import numpy as np
 
 from neardup.errors import Fatal, Misuse, Transient, needs_extra
 from neardup.meaning.codes import Vectors, scale_to_unit
+from neardup.records import format_count
 from neardup.retry import retry_call
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def check_vectors(vectors: Vectors, texts: int, what: str) -> Vectors:
     Raises Fatal, whose message begins with `what`, if there is not one vector for each text.
     """
     if vectors.ndim != 2 or len(vectors) != texts:
-        raise Fatal(f"{what}: {texts} texts gave vectors of shape {vectors.shape}")
+        raise Fatal(f"{what}: {format_count(texts, 'text', 'texts')} gave vectors of shape {vectors.shape}")
     scaled = scale_to_unit(vectors.astype(np.float32))
     if not np.isfinite(scaled).all() or not scaled.any(axis=1).all():
         raise Fatal(f"{what}: a vector has no direction")

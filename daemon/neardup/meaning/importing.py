@@ -24,6 +24,7 @@ from neardup.meaning.embedders import SAME_MODEL, check_vectors
 from neardup.meaning.parts import Parts, make_codes, open_parts
 from neardup.meaning.vectors import Embedded, read_dimensions
 from neardup.pages.reader_pool import ReaderPool
+from neardup.records import format_count
 from neardup.source.parse import parse_id
 from neardup.source.rows import open_parquet, read_parquet
 
@@ -116,7 +117,7 @@ async def _is_checked(parts: Parts, readers: ReaderPool, story: Imported, versio
     if made.shape != story.chunks.shape or float((made * story.chunks).sum(axis=1).min()) < SAME_MODEL:
         raise Misuse(
             f"the vectors of story {story.story_id} are not those that {parts.embedder.model} gives for its"
-            f" {len(made)} chunks: another model, or other chunks"
+            f" {format_count(len(made), 'chunk', 'chunks')}: another model, or other chunks"
         )
     return True
 

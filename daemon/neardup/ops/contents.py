@@ -78,7 +78,8 @@ async def find_passage_fault(index: "PassageIndex", ledger: Ledger) -> str | Non
     if damaged := await asyncio.to_thread(lambda: list(index.check())):
         names = ", ".join(f"{damage.segment} ({damage.reason})" for damage in damaged[:MOST_NAMED])
         stories = format_count(sum(damage.last - damage.first + 1 for damage in damaged), "story", "stories")
-        return f"{len(damaged)} damaged segments with up to {stories}: {names}; {PASSAGE_REPAIR}"
+        segments = format_count(len(damaged), "damaged segment", "damaged segments")
+        return f"{segments} with up to {stories}: {names}; {PASSAGE_REPAIR}"
     held = await asyncio.to_thread(lambda: index.held)
     missing = await ledger.do(passages.count_missing, held)
     return f"lacks {format_count(missing, 'story', 'stories')}; {PASSAGE_REPAIR}" if missing else None
@@ -146,7 +147,8 @@ def find_submission_fault(db: sqlite3.Connection, ledger: Path) -> str | None:
     if not missing:
         return None
     named = ", ".join(missing[:MOST_NAMED]) + (", and others" if len(missing) > MOST_NAMED else "")
-    return f"{len(missing):,} stories have lost their page: {named}; submit them again, or list them with a path"
+    lost = format_count(len(missing), "story has lost its page", "stories have lost their page")
+    return f"{lost}: {named}; submit each again, or list it with a path"
 
 
 def summarise_submissions(db: sqlite3.Connection, ledger: Path) -> str:

@@ -139,15 +139,12 @@ async def _check_proofs(config: Config) -> str:
     heads = first_seen.read_heads(config.ledger.path)
     with closing(connect(config.ledger.path)) as db:
         history, entries = first_seen.compare_with_heads(db, heads), first_seen.count_entries(db)
+    texts = format_count(entries, "text", "texts")
     if history is History.REWRITTEN:
-        raise Fatal(
-            f"the log of {entries:,} texts was rewritten: {files.name_heads_file(config.ledger.path)} has another root"
-        )
+        raise Fatal(f"the log of {texts} was rewritten: {files.name_heads_file(config.ledger.path)} has another root")
     if history is History.RESTORED:
-        raise NeedsRepair(
-            f"the log has {entries:,} texts and had {heads[-1].size:,}: the ledger was restored from a copy"
-        )
-    return f"{format_count(entries, 'text', 'texts')}, with the roots that the runs recorded"
+        raise NeedsRepair(f"the log has {texts} and had {heads[-1].size:,}: the ledger was restored from a copy")
+    return f"{texts}, with the roots that the runs recorded"
 
 
 async def _check_index(config: Config) -> str:
@@ -161,7 +158,9 @@ async def _check_index(config: Config) -> str:
         with closing(Ledger(config.ledger.path)) as ledger:
             difference = await _find_index_difference(index, ledger)
         count = (
-            f"{sum((await index.count_stories()).values())} stories; " if isinstance(index, BucketStatistics) else ""
+            f"{format_count(sum((await index.count_stories()).values()), 'story', 'stories')}; "
+            if isinstance(index, BucketStatistics)
+            else ""
         )
     except IndexDamaged as error:
         raise NeedsRepair(f"{error}; {INDEX_REPAIR}") from error
@@ -384,7 +383,7 @@ def _describe_lag(applied: int | None, last: int, running: bool) -> str | None:
     if applied > last:
         return f"at change {applied:,}, which the ledger, at {last:,}, never made; {INDEX_REPAIR}"
     if applied < last and not running:
-        return f"lacks the last {last - applied:,} changes of the ledger; {INDEX_REPAIR}"
+        return f"lacks the last {format_count(last - applied, 'change', 'changes')} of the ledger; {INDEX_REPAIR}"
     return None
 
 

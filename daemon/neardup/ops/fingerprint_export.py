@@ -21,6 +21,7 @@ from neardup.pipeline.fingerprint_file import TIMES, list_versions, make_schema
 from neardup.pipeline.index_sync import admit_ledger_version
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.scratch import make_scratch_folder, translate_scratch_errors
+from neardup.records import format_count
 
 ROWS_PER_GROUP = 20_000
 
@@ -51,7 +52,8 @@ async def export_fingerprints(config: Config, path: Path) -> int:
             sync = PassageSync(passages, ledger)
             await sync.start()
             if missing := await ledger.do(count_missing, await sync.list_held_ranges()):
-                raise Fatal(f"the passage index lacks {missing:,} stories: `neardup reindex` reads their pages again")
+                lacks = format_count(missing, "story", "stories")
+                raise Fatal(f"the passage index lacks {lacks}: `neardup reindex` reads the pages again")
             with (
                 translate_errors(ledger.path),
                 closing(read(ledger.path)) as db,

@@ -42,6 +42,7 @@ from neardup.records import (
     PairedStory,
     ShownId,
     Signals,
+    format_count,
     format_time,
     show_id,
 )
@@ -403,5 +404,10 @@ def _list_reasons(texts: Mapping[bytes, FoundText], verified: Sequence[Verified]
     if unanswered:
         reasons.append(f"{unanswered:,} of {len(texts):,} texts to compare with could not be read, or not in time")
     if gone:
-        reasons.append(f"{gone:,} matches are estimated, because their pages no longer have the text that was matched")
+        estimated = format_count(
+            gone,
+            "match is estimated, because its page no longer has",
+            "matches are estimated, because their pages no longer have",
+        )
+        reasons.append(f"{estimated} the text that was matched")
     return reasons

@@ -28,7 +28,7 @@ from neardup.core.verify.text import Text
 from neardup.errors import Fatal, Misuse, needs_extra
 from neardup.ledger import first_seen, read, runs, snapshot, translate_errors
 from neardup.ledger.first_seen import TreeHead, encode_entry
-from neardup.records import format_time
+from neardup.records import format_count, format_time
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -124,10 +124,12 @@ def prove_head(config: Config, since: str | None) -> Proof:
         former = _open_head(since, key.public_key(), origin)
         if former.size > head.size:
             raise Fatal(
-                f"the log has {head.size:,} entries and had {former.size:,}: the ledger was restored from a copy"
+                f"the log has {format_count(head.size, 'entry', 'entries')} and had {former.size:,}: the ledger was"
+                " restored from a copy"
             )
         if first_seen.compute_head(db, former.size) != former:
-            raise Fatal(f"the first {former.size:,} entries of the log are others than before: it was rewritten")
+            first = format_count(former.size, "entry of the log is not", "entries of the log are not")
+            raise Fatal(f"the first {first} as before: it was rewritten")
         path = find_consistency_path(former.size, head.size, first_seen.make_subtree_hash(db)) if former.size else []
     return Proof(head=signed, since=since, consistency=[step.hex() for step in path])
 

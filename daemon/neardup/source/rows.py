@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from neardup.errors import Fatal, Misuse, needs_extra
+from neardup.records import format_count
 from neardup.telemetry.log import log
 
 if TYPE_CHECKING:
@@ -336,7 +337,8 @@ def _feed(lines: list[bytes], first: int, chunks: list[bytes]) -> Iterator[str]:
 
 def _make_csv_row(header: list[str], values: list[str], position: int, raw: bytes) -> Row:
     if len(values) != len(header):
-        return Row(position, {}, _show_bytes(raw), f"{len(values)} values for {len(header)} columns")
+        found, wanted = format_count(len(values), "value", "values"), format_count(len(header), "column", "columns")
+        return Row(position, {}, _show_bytes(raw), f"{found} for {wanted}")
     return Row(position, dict(zip(header, values, strict=True)), _show_bytes(raw))
 
 

@@ -14,7 +14,7 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.clusters import Policy
 from neardup.moderation.export.tables import MEMBERS, STORIES, WHOLE_PAIRS
 from neardup.pipeline.fingerprint_file import TIMES, list_versions, make_schema
-from neardup.records import Language
+from neardup.records import Language, format_count
 from neardup.source.documents import Columns
 from neardup.spark.candidates import (
     collect_common_hashes,
@@ -171,7 +171,9 @@ class Job:
         began = time.monotonic()
         written = self._write_checkpoint(frame, name)
         rows = written.count()
-        self._show(f"{name.removeprefix('_work/')}: {rows:,} rows, {time.monotonic() - began:.1f} s")
+        self._show(
+            f"{name.removeprefix('_work/')}: {format_count(rows, 'row', 'rows')}, {time.monotonic() - began:.1f} s"
+        )
         return written
 
     def _write_checkpoint(self, frame: DataFrame, name: str) -> DataFrame:

@@ -26,7 +26,7 @@ from neardup.insights.evaluate.precision import measure_precision_on_record
 from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, format_decimal, format_interval
 from neardup.insights.evaluate.truth import FALSE_BELOW
 from neardup.pipeline.progress import Watch
-from neardup.records import Kind
+from neardup.records import Kind, format_count
 
 THRESHOLDS = [n / 100 for n in range(30, 91, 5)]
 MILLION = 1_000_000
@@ -275,11 +275,11 @@ def _make_kind_table(rows: Iterable[Facts]) -> Table:
 
 
 def _make_thresholds_table(facts: Facts) -> Table:
+    left_out = format_count(facts["left_out_of_thresholds"], "pair that overlaps", "pairs that overlap")
     return Table(
         "Thresholds",
         "Recall and precision if a threshold on one score alone decided which pairs on record are flagged. Precision "
-        f"leaves out {facts['left_out_of_thresholds']:,} pairs that overlap for other reasons than the edits. Runs and "
-        "chapters are left out of both.",
+        f"leaves out {left_out} for other reasons than the edits. Runs and chapters are left out of both.",
         ("threshold", *(f"{what} by {score}" for score in SCORES for what in ("recall", "precision"))),
         [
             (

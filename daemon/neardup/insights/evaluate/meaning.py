@@ -33,7 +33,7 @@ from neardup.meaning.margins import (
 )
 from neardup.meaning.neighbours import SAME_TEXT, CentredStory, compare
 from neardup.meaning.parts import Parts, open_parts
-from neardup.records import Kind, Language
+from neardup.records import Kind, Language, format_count
 
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001)  # of the stories, whose margins the table compares
 
@@ -93,7 +93,8 @@ def _fit_distributions(widest: Mapping[Kind, Sequence[float]]) -> dict[Kind, Ext
     }
     if not fitted:
         most = max(map(len, widest.values()))
-        raise Misuse(f"{most:,} stories were searched for; a fit needs {LEAST_STORIES}")
+        searched = format_count(most, "story was searched for", "stories were searched for")
+        raise Misuse(f"{searched}; a fit needs {LEAST_STORIES}")
     return fitted
 
 
@@ -113,13 +114,14 @@ def _compare_margins(kind: Kind, widest: Sequence[float], expected: ExtremeValue
 def make_meaning_tables(facts: Facts) -> list[Table]:
     """The thresholds, the margins that shares of the stories exceed, and the samples that the thresholds find."""
     found = sum(row["found"] for row in facts["samples"])
+    removed = format_count(facts["removed"], "pair below its threshold was", "pairs below their threshold were")
+    reach = format_count(facts["searched_again"], "story reaches", "stories reach")
     return [
         Table(
             "Thresholds",
             f"For false alarms of {facts['false_alarms']:g} of the stories, half of them of either kind. A kind that"
             f" fewer than {LEAST_STORIES} stories have pairs of is not fitted: it keeps its threshold."
-            f" {facts['removed']:,} pairs below their threshold were removed. {facts['searched_again']:,} stories reach"
-            " it; the next neardup embed searches for them again.",
+            f" {removed} removed. {reach} it; the next neardup embed searches for them again.",
             ("kind", "stories", "fitted", "before", "now"),
             [
                 (
