@@ -7,7 +7,7 @@ from contextlib import closing
 from itertools import combinations
 from typing import NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import SIMILAR
 from neardup.ledger import case_queue, cases, moderation_statistics, runs
@@ -131,6 +131,7 @@ def opened_of(since: int, case_of: dict[tuple[int, int], int]) -> Counter[tuple[
     return Counter((SIMILAR, day) for day in first.values() if day * DAY_MS >= since)
 
 
+@example(list(range(9)))  # nine in ten of nine are all
 @given(st.lists(st.integers(0, 50), max_size=30))
 def test_waiting_times_are_quantiles(lengths: list[int]) -> None:
     found = moderation_statistics.measure_waiting(lengths)

@@ -166,6 +166,17 @@ async def test_new_flags_are_posted_once_a_story_and_old_ones_never(tmp_path: Pa
     assert event["text"].startswith("neardup: story 9 has 2 new flags (")
 
 
+async def test_flags_of_several_transactions_are_posted_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_events, "FLAGS_AT_ONCE", 2)
+    async with webhook_server(*[200] * 5) as (url, received), open_ledger(tmp_path, url) as (ledger, config):
+        for later in range(11, 16):
+            await ledger.do(flag_pair, 10, later)
+        await post_due_events(ledger.do, config)
+    assert [event["story_id"] for event in received] == [11, 12, 13, 14, 15]
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 async def test_a_kill_loses_no_event(tmp_path: Path) -> None:
     """The process is killed while the webhook has the event and has not answered: it is posted again, and once."""

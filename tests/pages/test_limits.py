@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.pages.limits import START, AdaptiveLimit
+from neardup.pages.limits import MIN_WINDOW, START, AdaptiveLimit
 
 from tests.support.sampling import count_examples
 
@@ -87,6 +87,14 @@ async def test_requests_keep_the_limit_and_the_limit_its_bounds(most: int, serve
     assert store.most_in_flight <= most
     assert all(1 <= limit <= most for limit in store.limits)
     assert store.requests.in_flight == 0
+
+
+@given(st.integers(1, 500))
+def test_the_limit_grows_by_an_eighth_or_by_one(limit: int) -> None:
+    requests = AdaptiveLimit(1000)
+    requests.limit = limit
+    requests.observe([0.02] * max(limit, MIN_WINDOW))
+    assert limit < requests.limit <= limit + max(limit / 8, 1)
 
 
 async def test_a_store_without_a_queue_gets_the_maximum() -> None:
