@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import aclosing, closing, nullcontext
+from contextlib import aclosing, nullcontext
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -191,7 +191,7 @@ def export(
     Only an export of pairs counts for --new.
     """
     from neardup.app import open_readers
-    from neardup.ledger import connect, flags, meaning_flags, now_ms, permissions, read, translate_errors
+    from neardup.ledger import flags, meaning_flags, now_ms, open_snapshot, open_to_write, permissions
     from neardup.moderation.export.tables import is_of_meaning
     from neardup.moderation.export.write import ExportOptions
     from neardup.moderation.export.write import export as write_export
@@ -209,10 +209,10 @@ def export(
     if keep and by == "story":
         raise Misuse("--keep and --by story exclude each other")
     options = ExportOptions(chosen, selection, bom=bom, by="member" if keep else by, keep=keep or "earliest")
-    with translate_errors(config.ledger.path), closing(read(config.ledger.path)) as db:
+    with open_snapshot(config.ledger.path) as db:
         is_due = permissions.is_due(db, now_ms())  # a term may have ended since the last run
     if is_due:
-        with translate_errors(config.ledger.path), closing(connect(config.ledger.path)) as db:
+        with open_to_write(config.ledger.path) as db:
             permissions.refresh(db, now_ms())
     is_shown = target is None and sys.stdout.isatty()  # rows on the terminal show the progress themselves
     with nullcontext() if is_shown else console.show_waiting("export"):
@@ -223,7 +223,7 @@ def export(
     if options.by != "pair":
         return
     mark_exported = meaning_flags.mark_exported if is_of_meaning(selection) else flags.mark_exported
-    with translate_errors(config.ledger.path), closing(connect(config.ledger.path)) as db:
+    with open_to_write(config.ledger.path) as db:
         mark_exported(db, written)
 
 
@@ -269,12 +269,12 @@ async def _write_case(config: "Config", story: str, form: Form, target: "Target 
     import asyncio
 
     from neardup.app import open_readers
-    from neardup.ledger import marks, read, snapshot, translate_errors
+    from neardup.ledger import marks, open_snapshot
     from neardup.moderation.case_file import make_case_file, read_case_record
     from neardup.moderation.export.target import write_to_target
     from neardup.query.compare import load_story
 
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+    with open_snapshot(config.ledger.path) as db:
         number = parse_story_id(story)
         record = read_case_record(db, number)
         if record is None:
@@ -302,11 +302,11 @@ def _write_content(config: "Config", found: "CaseFile", form: Form) -> bytes:
 @click.option("--since", metavar="TIME", help="Only what was decided or undone at or after this RFC 3339 time.")
 def verdicts(config: "Config", since: str | None) -> None:
     """Print every verdict and undo, in the order of time, as JSON lines."""
-    from neardup.ledger import read, snapshot, translate_errors
+    from neardup.ledger import open_snapshot
     from neardup.ledger.verdicts import dump_event, list_events_since
 
     after = parse_time_option("--since", since)
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+    with open_snapshot(config.ledger.path) as db:
         for event in list_events_since(db, after):
             click.echo(dump_event(event))
 
@@ -377,17 +377,12 @@ def suspects(
     are look-alikes, it is written in another script than its language, it was read in part or not at all.
     """
     from neardup.cli import output
-    from neardup.ledger import marks, read, snapshot, translate_errors
+    from neardup.ledger import marks, open_snapshot
     from neardup.ledger.marks import MarkFilter
 
     choice = MarkFilter(reason, tuple(find_language(config.registry, name) for name in names), author)
     most = limit or (-1 if as_json else SHOWN)
-    with (
-        closing(read(config.ledger.path)) as db,
-        translate_errors(config.ledger.path),
-        snapshot(db),
-        console.show_waiting("suspects"),
-    ):
+    with open_snapshot(config.ledger.path) as db, console.show_waiting("suspects"):
         total, reasons = marks.count_stories(db, choice)
         stories = marks.list_stories(db, choice, most) if by == "story" else []
         authors = marks.list_authors(db, choice, most) if by == "author" else []

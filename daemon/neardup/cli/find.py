@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -153,13 +153,13 @@ async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:
 
     At most MOST_PAIRS pairs are printed, of which the first MAX_PAIRS_WITH_PASSAGES have their passages.
     """
-    from neardup.ledger import clusters, flags, read, snapshot, translate_errors
+    from neardup.ledger import clusters, flags, open_snapshot
     from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, find_copied_passages
     from neardup.moderation.export.tables import export_row
     from neardup.records import format_count
 
     path = config.ledger.path
-    with closing(read(path)) as db, translate_errors(path), snapshot(db):
+    with open_snapshot(path) as db:
         total, cluster_of = flags.count(db), clusters.map_stories(db)
         pairs = [export_row(row, cluster_of) for row in flags.select(db, limit=MOST_PAIRS)]
     if not pairs:

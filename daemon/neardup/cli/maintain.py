@@ -4,7 +4,6 @@
 """
 
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -250,9 +249,9 @@ def list_(config: "Config", *, as_json: bool) -> None:
     from rich.table import Table
 
     from neardup.cli.output import out
-    from neardup.ledger import read, translate_errors, works
+    from neardup.ledger import open_snapshot, works
 
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
+    with open_snapshot(config.ledger.path) as db:
         found = works.list_catalogues(db)
     if as_json:
         print_json(found)

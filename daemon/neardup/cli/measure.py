@@ -46,7 +46,7 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
 
     from neardup.cli import output
     from neardup.insights.what_if import compare_thresholds
-    from neardup.ledger import read, snapshot, translate_errors
+    from neardup.ledger import open_snapshot
 
     changed = {name: value for name, value in thresholds.items() if value is not None}
     if not changed or any(value != value for value in changed.values()):  # noqa: PLR0124 - click accepts nan
@@ -57,8 +57,7 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
     period = parse_time_option("--since", since) or 0, parse_time_option("--until", until) or sys.maxsize
     if period[0] >= period[1]:
         raise Misuse("--since must be before --until")
-    db = read(config.ledger.path)
-    with translate_errors(config.ledger.path), snapshot(db), console.show_waiting("replay"):
+    with open_snapshot(config.ledger.path) as db, console.show_waiting("replay"):
         facts = compare_thresholds(db, detection, *period)
     if as_json:
         print_json(facts)
@@ -91,7 +90,7 @@ def evaluate(
     from neardup.insights.evaluate import copies
     from neardup.insights.evaluate.tables import show
     from neardup.insights.evaluate.truth import make_label_tables, read_labels, score_flags
-    from neardup.ledger import read, snapshot, translate_errors
+    from neardup.ledger import open_snapshot
 
     if meaning and truth is not None:
         raise Misuse("--meaning and --truth exclude each other")
@@ -103,8 +102,7 @@ def evaluate(
         tables = make_meaning_tables(facts)
     elif truth is not None:
         labels = read_labels(truth)
-        db = read(config.ledger.path)
-        with translate_errors(config.ledger.path), snapshot(db), console.show_waiting("evaluate"):
+        with open_snapshot(config.ledger.path) as db, console.show_waiting("evaluate"):
             facts = score_flags(db, labels)
         tables = make_label_tables(facts)
     else:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from neardup.cli.console import make_table
 from neardup.records import format_count, format_percent, format_readable_time, format_time
 
 if TYPE_CHECKING:
@@ -133,20 +134,24 @@ def show_check(result: "CheckResult") -> None:
         return
     out.print(f"verdict [bold]{result.verdict}[/]: {result.similarity:.0%} of {result.words:,} words are copied")
     has_works = any(match.catalogue for match in result.matches)
-    table = Table(header_style="bold")
-    for column in ("kind", "similarity", "story", "title", "author", "published", *OF_WORKS * has_works):
-        table.add_column(column, overflow="fold")
-    for match in result.matches:
-        published = format_readable_time(format_time(match.published_at)) or ("" if match.catalogue else "not known")
-        cells = (
+    rows = [
+        (
             match.kind if match.permission_id is None else f"{match.kind}, permitted",
             format_similarity(match.as_dict()),
             match.story_id,
             match.title,
             match.author_id,
-            published,
+            format_readable_time(format_time(match.published_at)) or ("" if match.catalogue else "not known"),
             *(match.catalogue, match.licence) * has_works,
         )
+        for match in result.matches
+    ]
+    _print_rows(("kind", "similarity", "story", "title", "author", "published", *OF_WORKS * has_works), rows)
+
+
+def _print_rows(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    table = make_table(*columns)
+    for cells in rows:
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in cells))
     out.print(table)
 
@@ -157,13 +162,11 @@ def show_dead_letters(counts: dict[str, int], dead_letters: list[dict[str, Any]]
         out.print("No dead letters.")
         return
     out.print(format_reasons(Counter(counts)))
-    table = Table(header_style="bold")
-    for column in ("key", "reason", "times", "last at", "why"):
-        table.add_column(column, overflow="fold")
-    for row in dead_letters:
-        cells = (row["key"], row["reason"], row["attempts"], format_readable_time(row["last_at"]), row["error"])
-        table.add_row(*(Text(str(cell)) for cell in cells))
-    out.print(table)
+    rows = [
+        (row["key"], row["reason"], row["attempts"], format_readable_time(row["last_at"]), row["error"])
+        for row in dead_letters
+    ]
+    _print_rows(("key", "reason", "times", "last at", "why"), rows)
     if (rest := sum(counts.values()) - len(dead_letters)) > 0:
         out.print(f"and {rest:,} more; --json prints all")
 
@@ -173,13 +176,8 @@ def show_dead_events(events: list[dict[str, Any]], total: int) -> None:
     if not events:
         out.print("No dead events.")
         return
-    table = Table(header_style="bold")
-    for column in ("key", "event", "times", "at", "why"):
-        table.add_column(column, overflow="fold")
-    for row in events:
-        cells = (row["key"], row["text"], row["attempts"], row["event"]["at"], row["error"])
-        table.add_row(*(Text(str(cell)) for cell in cells))
-    out.print(table)
+    rows = [(row["key"], row["text"], row["attempts"], row["event"]["at"], row["error"]) for row in events]
+    _print_rows(("key", "event", "times", "at", "why"), rows)
     if total > len(events):
         out.print(f"and {total - len(events):,} more; --json prints all")
 

@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +45,7 @@ def permit(
     A copy that is permitted opens no case.  FILE.csv has the columns granted_by, story_id, serial, catalogue,
     granted_to, licence, since, until and note, as far as they are needed; nothing is stored of a file with a wrong row.
     """
-    from neardup.ledger import connect, permissions, read, translate_errors
+    from neardup.ledger import open_to_write, permissions, read
     from neardup.moderation.permissions import import_csv, parse_grant
 
     choices = [file is not None, revoke is not None, any(value is not None for value in fields.values())]
@@ -57,7 +56,7 @@ def permit(
         return
     read(config.ledger.path).close()  # there is one
     who = name or getuser()
-    with translate_errors(config.ledger.path), closing(connect(config.ledger.path)) as db:
+    with open_to_write(config.ledger.path) as db:
         if file is not None:
             click.echo(f"{format_count(import_csv(db, file, who), 'permission', 'permissions')} entered", err=True)
         elif revoke is not None:
@@ -71,11 +70,11 @@ def _list_permissions(config: "Config", *, as_json: bool) -> None:
     from rich.text import Text
 
     from neardup.cli import output
-    from neardup.ledger import now_ms, read, snapshot, translate_errors
+    from neardup.ledger import now_ms, open_snapshot
     from neardup.ledger.permissions import PermissionFilter, select
     from neardup.moderation.evidence.terminal import make_plain
 
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+    with open_snapshot(config.ledger.path) as db:
         rows = select(db, PermissionFilter(current=True), now_ms())
     for row in rows:
         for time in ("since", "until", "entered_at", "revoked_at"):
@@ -109,13 +108,13 @@ def complaints_(config: "Config", path: Path | None, *, closed: bool, as_json: b
     The file has the columns story_id, complainant, contact and statement, and may have original_id, original_text and
     author_id.  A row that is refused is named, and the others are recorded.
     """
-    from neardup.ledger import complaints, read, snapshot, translate_errors
+    from neardup.ledger import complaints, open_snapshot
 
     if path is not None:
         if refused := run_async(lambda _: _add_complaints(config, _read_complaints(path))):
             raise Fatal(f"--add: {format_count(refused, 'row', 'rows')} of {path} refused")
         return
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+    with open_snapshot(config.ledger.path) as db:
         listed = complaints.list_complaints(db, closed=closed)
     if as_json:
         print_json(list(map(_make_complaint_record, listed)))

@@ -208,20 +208,20 @@ def dead_letters_(
 ) -> None:
     """List the stories and rows that could not be processed, or those with the given KEYs (a story's key is its id)."""
     from neardup.cli import output
-    from neardup.ledger import connect, dead_letters, read, translate_errors
+    from neardup.ledger import dead_letters, open_snapshot, open_to_write
     from neardup.ledger.dead_letters import DeadLetterFilter
 
     if webhooks:
         _list_dead_events(config, keys, reason, drop=drop, as_json=as_json)
         return
     choice = DeadLetterFilter(reason, tuple(map(_make_key, keys)))
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
+    with open_snapshot(config.ledger.path) as db:
         counts = dead_letters.count_by_reason(db, choice)
         shown = [] if drop else dead_letters.select(db, choice, limit=-1 if as_json else SHOWN)
     if drop:
         if not keys and reason is None:
             raise Misuse("--drop needs KEYs or --reason")
-        with closing(connect(config.ledger.path)) as db, translate_errors(config.ledger.path):
+        with open_to_write(config.ledger.path) as db:
             dropped = dead_letters.drop(db, choice)
         deleted = format_count(dropped, "dead letter was deleted", "dead letters were deleted")
         print_answer({"dropped": dropped}, deleted, as_json=as_json)
@@ -241,25 +241,25 @@ def dead_letters_(
 @json_option
 def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, webhooks: bool, as_json: bool) -> None:
     """Process the stories of dead letters again: all but those in quarantine, or only the selected ones."""
-    from neardup.ledger import dead_letters, read, translate_errors
+    from neardup.ledger import dead_letters, open_snapshot
     from neardup.ledger.dead_letters import DeadLetterFilter
 
     if webhooks:
         _retry_events(config, keys, reason, as_json=as_json)
         return
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
+    with open_snapshot(config.ledger.path) as db:
         dead_letters.refuse_unknown(db, shown := {_make_key(shown): shown for shown in keys})
     run_and_print(config, "retry", as_json, dead_letters=DeadLetterFilter(reason, tuple(shown)))
 
 
 def _read_dead_events(config: "Config", keys: tuple[str, ...], reason: str | None) -> list[dict[str, Any]]:
     """The dead events of webhooks with these keys, all without any, each with its line.  Raises Misuse."""
-    from neardup.ledger import read, translate_errors, webhook_events
+    from neardup.ledger import open_snapshot, webhook_events
     from neardup.moderation.webhook import format_event
 
     if reason is not None:
         raise Misuse("--webhooks and --reason exclude each other")
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
+    with open_snapshot(config.ledger.path) as db:
         found = webhook_events.list_dead(db, keys)
     if unknown := set(keys).difference(event["key"] for event in found):
         raise Misuse(f"no dead event {min(unknown)}")
@@ -270,13 +270,13 @@ def _list_dead_events(
     config: "Config", keys: tuple[str, ...], reason: str | None, *, drop: bool, as_json: bool
 ) -> None:
     from neardup.cli import output
-    from neardup.ledger import connect, translate_errors, webhook_events
+    from neardup.ledger import open_to_write, webhook_events
 
     found = _read_dead_events(config, keys, reason)
     if drop:
         if not keys:
             raise Misuse("--drop needs KEYs")
-        with closing(connect(config.ledger.path)) as db, translate_errors(config.ledger.path):
+        with open_to_write(config.ledger.path) as db:
             dropped = webhook_events.drop_dead(db, keys)
         deleted = format_count(dropped, "dead event was deleted", "dead events were deleted")
         print_answer({"dropped": dropped}, deleted, as_json=as_json)

@@ -20,7 +20,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -156,6 +156,20 @@ def snapshot(db: sqlite3.Connection) -> Iterator[None]:
     finally:
         if db.in_transaction:  # SQLite ends it by itself where the file is damaged
             db.execute("COMMIT")
+
+
+@contextmanager
+def open_snapshot(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that reads the same state of the ledger to its end.  Raises as `read` and `translate_errors` do."""
+    with closing(read(path)) as db, translate_errors(path), snapshot(db):
+        yield db
+
+
+@contextmanager
+def open_to_write(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that is closed at the end.  Raises as `connect` and `translate_errors` do."""
+    with closing(connect(path)) as db, translate_errors(path):
+        yield db
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import asyncio
 import sqlite3
 from collections import Counter
-from contextlib import closing
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
@@ -25,14 +24,12 @@ from neardup.ledger import (
     lock,
     marks,
     names,
+    open_snapshot,
     outbox,
-    read,
     runs,
     script_health,
     self_checks,
-    snapshot,
     stories,
-    translate_errors,
     verdicts,
     versions,
     webhook_events,
@@ -94,23 +91,22 @@ class ClusterCounts(Struct, frozen=True):
 
 def count_clusters(db: sqlite3.Connection, detection: Detection) -> ClusterCounts:
     """The clusters of the open flags, of which the largest CLUSTERS are described."""
-    with snapshot(db):
-        every = clusters.find_all(db)
-        described = every[:CLUSTERS]
-        named = ((cluster.stories[0], *cluster.weakest[:2], *cluster.ends) for cluster in described)
-        shown = names.read_shown_ids(db, chain.from_iterable(named))
-        largest = [
-            ClusterStatus(
-                likely_original=None if cluster.earliest is None else shown[cluster.earliest],
-                size=len(cluster.stories),
-                weakest_edge=Edge(shown[a], shown[b], round(score, 4)),
-                furthest_apart=Distance(shown[cluster.ends[0]], shown[cluster.ends[1]], cluster.steps),
-                chain=cluster.steps > 1 and not _is_worth_comparing(db, detection, *cluster.ends),
-            )
-            for cluster in described
-            for a, b, score in [cluster.weakest]
-        ]
-        return ClusterCounts(len(every), largest)
+    every = clusters.find_all(db)
+    described = every[:CLUSTERS]
+    named = ((cluster.stories[0], *cluster.weakest[:2], *cluster.ends) for cluster in described)
+    shown = names.read_shown_ids(db, chain.from_iterable(named))
+    largest = [
+        ClusterStatus(
+            likely_original=None if cluster.earliest is None else shown[cluster.earliest],
+            size=len(cluster.stories),
+            weakest_edge=Edge(shown[a], shown[b], round(score, 4)),
+            furthest_apart=Distance(shown[cluster.ends[0]], shown[cluster.ends[1]], cluster.steps),
+            chain=cluster.steps > 1 and not _is_worth_comparing(db, detection, *cluster.ends),
+        )
+        for cluster in described
+        for a, b, score in [cluster.weakest]
+    ]
+    return ClusterCounts(len(every), largest)
 
 
 def _is_worth_comparing(db: sqlite3.Connection, detection: Detection, a: int, b: int) -> bool:
@@ -227,7 +223,7 @@ class Status(Struct, frozen=True):
 
 async def collect_status(config: Config) -> Status:
     """Return the state of ledger and index, which may be unavailable.  Raises Fatal if there is no ledger."""
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
+    with open_snapshot(config.ledger.path) as db:
         running = lock.read_holder(config.ledger.path)
         return Status(
             running=running,

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal, Misuse, Transient
-from neardup.ledger import marks, passages, read, runs, stories, translate_errors
+from neardup.ledger import marks, open_snapshot, passages, runs, stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.evidence import (
@@ -59,7 +59,7 @@ async def compare(comparer: Comparer, first: str, second: str) -> Evidence:
     assert isinstance(b, LoadedStory)
     common = NO_HASHES
     if comparer.ledger is not None and (a.known or b.known):
-        with closing(read(comparer.ledger)) as db, translate_errors(comparer.ledger):
+        with open_snapshot(comparer.ledger) as db:
             common = read_common(db, a, b)
     return find_evidence(a, b, choose_thresholds(comparer.detection, a, b), common)
 
@@ -100,7 +100,7 @@ def _parse_argument(comparer: Comparer, argument: str) -> int | Path:
 
 def _read_rows(ledger: Path, ids: Mapping[int, str]) -> dict[int, dict[str, Any]]:
     """The rows of these stories, whose ids were given as the texts.  Raises Fatal for one without a fingerprint."""
-    with closing(read(ledger)) as db, translate_errors(ledger):
+    with open_snapshot(ledger) as db:
         known = describe_stories(db, ids)
         for story_id, argument in ids.items():
             if story_id not in known:

@@ -13,7 +13,6 @@ the signed note of Go's checksum database, signed with Ed25519.  A public key is
 import base64
 import binascii
 import os
-from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -26,7 +25,7 @@ from neardup.core.page import read_file
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal, Misuse, needs_extra
-from neardup.ledger import first_seen, read, runs, snapshot, translate_errors
+from neardup.ledger import first_seen, open_snapshot, runs
 from neardup.ledger.first_seen import TreeHead, encode_entry
 from neardup.records import format_count, format_time
 
@@ -95,7 +94,7 @@ def make_key(path: Path | None) -> str:
 def prove(config: Config, story_id: int) -> Proof | None:
     """The proof of every text that a story had; None if the log has no entry of it.  Raises Misuse without a key."""
     key = _read_key(config.ledger.proof_key)
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+    with open_snapshot(config.ledger.path) as db:
         entries = first_seen.list_entries(db, story_id)
         if not entries:
             return None
@@ -116,7 +115,7 @@ def prove_head(config: Config, since: str | None) -> Proof:
     Raises Misuse without a key or for what is no head, and Fatal if the ledger was restored or rewritten since then.
     """
     key = _read_key(config.ledger.proof_key)
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+    with open_snapshot(config.ledger.path) as db:
         head, origin = first_seen.compute_head(db), _format_origin(runs.get(db, "ledger_id"))
         signed = _sign(origin, head, key)
         if since is None:

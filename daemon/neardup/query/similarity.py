@@ -1,14 +1,14 @@
 """The similarity of a story: how much of it stands in earlier stories by others, with the copied passages."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from neardup.core.text.normalize import Located
-from neardup.ledger import read, serials, similarities, snapshot, translate_errors
+from neardup.ledger import open_snapshot, serials, similarities
 from neardup.ledger.marks import explain_no_fingerprint, read_marks
 from neardup.ledger.serials import SerialMatch
 from neardup.ledger.similarities import Similarity, Source
@@ -75,7 +75,7 @@ async def compute_similarity(ledger: Path, open_pool: OpenReaderPool, story_id: 
 
     Raises Fatal, which names the story by `argument`, if it has no fingerprint; Transient if the store does not answer.
     """
-    with closing(read(ledger)) as db, translate_errors(ledger), snapshot(db):
+    with open_snapshot(ledger) as db:
         found = similarities.read_similarity(db, story_id)
         known = describe_stories(db, [story_id]).get(story_id)
         marks = read_marks(db, [story_id]).get(story_id, ())

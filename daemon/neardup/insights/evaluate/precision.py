@@ -2,14 +2,13 @@
 
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 from msgspec.structs import asdict
 
 from neardup.core.intervals import estimate_share
 from neardup.insights.evaluate.tables import ALL, Facts, Table, format_decimal, format_interval
-from neardup.ledger import read, translate_errors, verdicts
+from neardup.ledger import open_snapshot, verdicts
 from neardup.records import DECIDING
 
 
@@ -17,7 +16,7 @@ def measure_precision_on_record(path: Path) -> list[Facts]:
     """Return `measure_precision` of a ledger; empty if there is no ledger yet.  Raises as `read` does."""
     if not path.exists():
         return []
-    with closing(read(path)) as db, translate_errors(path):
+    with open_snapshot(path) as db:
         return measure_precision(db)
 
 

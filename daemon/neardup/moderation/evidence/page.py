@@ -1,14 +1,13 @@
 """The evidence page of a pair: the values that its template shows, and the page as one self-contained file."""
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from neardup.core.languages import Languages
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.text import Text
-from neardup.ledger import clusters, flags, read, stories, translate_errors
+from neardup.ledger import clusters, flags, open_snapshot, stories
 from neardup.moderation import wording
 from neardup.moderation.evidence.alignment import align_stories, list_story_highlights, sort_passages
 from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
@@ -86,7 +85,7 @@ async def write_evidence(comparer: Comparer, first: str, second: str, path: Path
     graph = None
     flag, common = None, NO_HASHES
     if comparer.ledger is not None and "id" in a.known and "id" in b.known:
-        with closing(read(comparer.ledger)) as db, translate_errors(comparer.ledger):
+        with open_snapshot(comparer.ledger) as db:
             pair = a.known["id"], b.known["id"]
             flag = flags.read_pair(db, *pair)
             graph = draw_cluster(db, pair)

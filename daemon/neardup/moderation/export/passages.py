@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from typing import Any
 
 from msgspec import Struct
@@ -10,7 +9,7 @@ from msgspec import Struct
 from neardup.config import Config
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.errors import Transient
-from neardup.ledger import read, stories, translate_errors
+from neardup.ledger import open_snapshot, stories
 from neardup.ledger.passages import read_common
 from neardup.moderation.evidence.alignment import PassagePair, align_stories
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
@@ -42,7 +41,7 @@ async def find_copied_passages(
     config: Config, open_pool: OpenReaderPool, pairs: Mapping[int, tuple[int, int]]
 ) -> dict[int, CopiedPassages]:
     """The passages of each flag's pair (A, B) of stories, by flag id; no entry if a text cannot be read."""
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path):
+    with open_snapshot(config.ledger.path) as db:
         rows = stories.describe(db, {story for pair in pairs.values() for story in pair})
         common = {language: read_common(db, language) for language in {row["language"] for row in rows.values()}}
     known = {story: dict(row) for story, row in rows.items()}

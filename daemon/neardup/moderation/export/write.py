@@ -3,7 +3,6 @@
 import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Literal
@@ -17,14 +16,12 @@ from neardup.errors import Misuse, NeardupError, needs_extra
 from neardup.ledger import (
     cases,
     clusters,
-    connect,
     flags,
     meaning_flags,
     names,
-    read,
+    open_snapshot,
+    open_to_write,
     similarities,
-    snapshot,
-    translate_errors,
 )
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.cases import choose, list_cases
@@ -89,7 +86,7 @@ async def export(config: Config, open_pool: OpenReaderPool, target: Target | Non
     passages = await _find_passages(config, open_pool, options.selection) if lists_cases and options.passages else {}
 
     def write_selected(file: Path) -> list[int]:
-        with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+        with open_snapshot(config.ledger.path) as db:
             if options.by == "story":
                 return write_stories(db, file, options, config.registry)
             if options.by == "member":
@@ -202,7 +199,7 @@ def _write_rows(
 
 async def _find_passages(config: Config, open_pool: OpenReaderPool, selection: Selection) -> Passages:
     """The copied passages of the pairs that the page lists."""
-    with closing(read(config.ledger.path)) as db, translate_errors(config.ledger.path), snapshot(db):
+    with open_snapshot(config.ledger.path) as db:
         chosen, _ = choose(db, selection)
         rows = flags.read_by_id(db, [flag_id for flag_ids in chosen.values() for flag_id in flag_ids])
     return await find_copied_passages(
@@ -212,11 +209,11 @@ async def _find_passages(config: Config, open_pool: OpenReaderPool, selection: S
 
 def _refresh_cases(path: Path) -> None:
     """Bring the cases up to date, if the ledger can be written."""
-    with closing(read(path)) as db, translate_errors(path):
+    with open_snapshot(path) as db:
         if not cases.is_due(db):
             return
     try:
-        with closing(connect(path)) as db, translate_errors(path):
+        with open_to_write(path) as db:
             cases.refresh(db)
     except NeardupError as error:
         log.warning("the latest pairs are listed as cases of their own", why=str(error))
