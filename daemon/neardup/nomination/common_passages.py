@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -69,10 +70,21 @@ class Probe(Struct, frozen=True):
     copy_key: int
     hashes: PassageHashes
 
-    def apart_from(self, common: PassageHashes) -> "Probe":
-        """The story without these hashes, which ascend."""
-        is_common = are_among_ascending(self.hashes, common)
-        return replace(self, hashes=self.hashes[~is_common]) if is_common.any() else self
+
+def join_hashes(stories: Sequence[Probe]) -> tuple[npt.NDArray[np.int64], PassageHashes]:
+    """The hashes of all these stories (n,), and the place of the story that each is of."""
+    owners = np.repeat(np.arange(len(stories)), [len(story.hashes) for story in stories])
+    return owners, np.concatenate([np.empty(0, np.uint32), *(story.hashes for story in stories)])
+
+
+def leave_out(stories: Sequence[Probe], hashes: PassageHashes) -> list[Probe]:
+    """The stories without these hashes, which ascend."""
+    owners, joined = join_hashes(stories)
+    left = list(stories)
+    for place in find_distinct(owners[are_among_ascending(joined, hashes)]).tolist():
+        own = stories[place].hashes
+        left[place] = replace(stories[place], hashes=own[~are_among_ascending(own, hashes)])
+    return left
 
 
 class CommonHashes:
@@ -146,7 +158,7 @@ def _find_crowded(
     probes: Sequence[Probe], others: Sequence[Probe], counted: Sequence[Counts], most: int
 ) -> PassageHashes:
     """The hashes of the probes that more than `most` stories may hold: an index may count a story twice."""
-    own = np.concatenate([np.empty(0, np.uint32), *(probe.hashes for probe in probes)])
+    _, own = join_hashes(probes)
     everyone = np.sort(np.concatenate([own, *(other.hashes for other in others)]))
     repeated = everyone[most:][everyone[most:] == everyone[: max(len(everyone) - most, 0)]]  # by these stories alone
     if len(repeated):
@@ -160,9 +172,11 @@ def _find_crowded(
 def _find_holders(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int, dict[int, Holder]]:
     """Ascending hashes -> which of these stories hold each that any does."""
     found = defaultdict[int, dict[int, Holder]](dict)
-    for story in stories if len(hashes) else ():
-        for hash_ in story.hashes[are_among_ascending(story.hashes, hashes)].tolist():
-            found[hash_][story.story_id] = Holder(story.language, story.copy_key)
+    owners, joined = join_hashes(stories)
+    held = are_among_ascending(joined, hashes)
+    for place, hash_ in zip(owners[held].tolist(), joined[held].tolist(), strict=True):
+        story = stories[place]
+        found[hash_][story.story_id] = Holder(story.language, story.copy_key)
     return found
 
 

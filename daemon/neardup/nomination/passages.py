@@ -22,7 +22,16 @@ from neardup.core.sets import find_distinct
 from neardup.core.verify.sets import are_among_ascending
 from neardup.index.passages.lookup import Found
 from neardup.ledger import Ledger, versions
-from neardup.nomination.common_passages import MAX_HOLDERS, NONE_COMMON, Common, Passages, Probe, find_common
+from neardup.nomination.common_passages import (
+    MAX_HOLDERS,
+    NONE_COMMON,
+    Common,
+    Passages,
+    Probe,
+    find_common,
+    join_hashes,
+    leave_out,
+)
 from neardup.telemetry.metrics import COMMON_PASSAGES, STAGE_SECONDS
 
 
@@ -90,15 +99,11 @@ class PassageNomination:
             return PassageNominees({}, NONE_COMMON)
         most, counted = self._detection.common_passage, [result.holders for result in found]
         common = await find_common(self._passages, self._ledger, most, probes, others, counted)
-        owners = np.repeat(np.arange(len(probes)), [len(probe.hashes) for probe in probes])
-        is_common = are_among_ascending(np.concatenate([probe.hashes for probe in probes]), common.hashes)
+        owners, hashes = join_hashes(probes)
+        is_common = are_among_ascending(hashes, common.hashes)
         for n, number in Counter(owners[is_common].tolist()).items():
             COMMON_PASSAGES.labels(probes[n].language).inc(number)
-        apart, apart_others = probes, others
-        if len(common.hashes):
-            apart, apart_others = (
-                [story.apart_from(common.hashes) for story in stories] for stories in (probes, others)
-            )
+        apart, apart_others = (leave_out(stories, common.hashes) for stories in (probes, others))
         found = list(found)
         # a lookup went by the number of holders in the index, which counts former versions and lacks the latest stories
         wrong = find_distinct(owners[is_common != (np.concatenate(counted) > most)]).tolist()
