@@ -146,7 +146,7 @@ def test_a_permission_outlives_what_happens_to_its_stories_and_a_verdict_goes_be
         undo(db, decision)
         assert statuses(db)[1, 2] == "permitted"
         with transaction(db):
-            verification.request_pairs(db, PAIRS)
+            verification.request_verification(db, PAIRS)
         pending = db.execute("SELECT a, b FROM candidates WHERE verified_at IS NULL").fetchall()
         assert (1, 2) in pending, "a permitted flag is not verified again"
         by_another = Story(1, HINDI, author_id="meera", published_at=10)

@@ -102,7 +102,7 @@ def _refresh_some(db: sqlite3.Connection) -> int:
     chapters.put(db, (story_id for pair in json.loads(due) for story_id in pair))
     touched = _put_pairs(db, due)
     requested = [*_list_strays(db, due), *(pair for serials in sorted(touched) for pair in _align(db, serials))]
-    verification.request_pairs(db, requested)
+    verification.request_verification(db, requested)
     db.execute("DELETE FROM due_pairs WHERE (a, b) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))", (due,))
     similarities.refresh(db)
     return len(requested)

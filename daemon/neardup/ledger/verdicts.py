@@ -151,7 +151,7 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
         for flag_id, a, b, kind in flags:
             status = find_status(kind, active_verdicts.read_of_pair(db, (a, b)))
             db.execute("UPDATE flags SET status = ? WHERE flag_id = ? AND status <> 'withdrawn'", (status, flag_id))
-        verification.request_pairs(db, [(a, b) for _, a, b, _ in flags])
+        verification.request_verification(db, [(a, b) for _, a, b, _ in flags])
         _update_dependents(db, undone)
         similarities.refresh(db)
         announce(db, decision, "undo")

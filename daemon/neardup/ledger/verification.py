@@ -1,9 +1,9 @@
 """Verified pairs: how a verified candidate becomes a flag or a near miss, and when it is verified again.
 
 A candidate counts only while both of its stories have the texts that were verified.  A pair that is a copy by the
-thresholds becomes a flag, unless a verdict suppresses it.  Any other becomes a near miss, which keeps its signals for
-trying out other thresholds, and its flag is withdrawn.  Once a passage becomes common, or is no longer, the undecided
-flags and the near misses among its holders become candidates again.
+thresholds becomes a flag, unless a verdict suppresses it.  The flag of any other pair is withdrawn; if the pair has
+enough in common, it becomes a near miss, which keeps its signals for trying out other thresholds.  Once a passage
+becomes common, or is no longer, the undecided flags and the near misses among its holders become candidates again.
 """
 
 import json
@@ -51,17 +51,18 @@ def record(
     version: str,
     revision: int | None = None,
 ) -> Counter[tuple[Language, Kind]]:
-    """Turn verified candidates into flags or near misses, or drop them, in one transaction; returns the new flags.
+    """Turn verified candidates into flags or near misses, in one transaction; returns the new flags.
 
-    If a story of a candidate was edited since the candidate was read, the candidate stays pending.  If other passages
-    are common than at `revision`, when the candidates were read, they are verified again; none is dropped.
+    A candidate without an assessment has too little in common, and is dropped.  If a story of a candidate was edited
+    since the candidate was read, the candidate stays pending.  If other passages are common than at `revision`, when
+    the candidates were read, they are verified again; none is dropped.
     """
     with transaction(db):
         is_outdated = revision is not None and passages.read_common_revision(db) != revision
         known = [(pair, assessment) for pair, assessment in assessed if assessment is not None or not is_outdated]
         new = put_verified(db, known, version)
         if is_outdated:
-            request_pairs(db, [(pair.a.id, pair.b.id) for pair, _ in known])
+            request_verification(db, [(pair.a.id, pair.b.id) for pair, _ in known])
         similarities.refresh(db)
     return new
 
@@ -223,9 +224,9 @@ def put_near_misses(db: sqlite3.Connection, rows: Iterable[tuple[Candidate, Sign
 
 
 def _keep_place(db: sqlite3.Connection, candidate: Candidate, now: int, *, by_passages: bool) -> None:
-    """Keep a pair with too little in common to be a near miss, if the story of the higher id has matches left out.
+    """Keep a pair with too little in common to be a near miss, if the story of the higher id had too many matches.
 
-    The pair is one of that story's matches all the same: another one would otherwise take its place.
+    Of these only the best were nominated.  Without this one, a match that was left out would take its place.
     """
     db.execute(
         "INSERT INTO candidates (a, b, verified_at, by_passages) SELECT ?1, ?2, ?3, ?4 FROM stories"
@@ -242,24 +243,26 @@ def count_near_misses(db: sqlite3.Connection) -> int:
 def put_common(db: sqlite3.Connection, found: FoundCommon) -> None:
     """Record common passages, and have the pairs among their holders verified again, within the transaction."""
     passages.put_common(db, found.passages)
-    request_among(db, found.holders)
+    request_verification_among(db, found.holders)
 
 
-def request_among(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
+def request_verification_among(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
     """Have the undecided flags and near misses among some stories verified again, within the caller's transaction."""
     if ids := list(story_ids):
         candidates.request_selection(db, ids)
         chosen = "SELECT value FROM json_each(?1)"
-        _request(db, f"chosen (id) AS MATERIALIZED ({chosen})", "a IN chosen AND b IN chosen", dump_list(ids))
+        _request_verification(
+            db, f"chosen (id) AS MATERIALIZED ({chosen})", "a IN chosen AND b IN chosen", dump_list(ids)
+        )
 
 
-def request_pairs(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]]) -> None:
+def request_verification(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]]) -> None:
     """Have those of these pairs that are undecided flags or near misses verified again, in the caller's transaction."""
     chosen = "SELECT value ->> 0, value ->> 1 FROM json_each(?1)"
-    _request(db, f"chosen (a, b) AS MATERIALIZED ({chosen})", "(a, b) IN chosen", dump_list(pairs))
+    _request_verification(db, f"chosen (a, b) AS MATERIALIZED ({chosen})", "(a, b) IN chosen", dump_list(pairs))
 
 
-def _request(db: sqlite3.Connection, chosen: str, among: str, values: str) -> None:
+def _request_verification(db: sqlite3.Connection, chosen: str, among: str, values: str) -> None:
     db.execute(
         f"WITH {chosen} INSERT INTO candidates (a, b, by_passages) SELECT a, b, by_passages FROM flags"
         f" WHERE status IN ('open', 'permitted') AND {among} ON CONFLICT DO NOTHING",
@@ -271,7 +274,7 @@ def _request(db: sqlite3.Connection, chosen: str, among: str, values: str) -> No
 
 
 def is_reverification_possible(db: sqlite3.Connection) -> bool:
-    """Whether there is any pair that `request_among` might have verified again."""
+    """Whether there is any pair that `request_verification_among` might have verified again."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM flags WHERE status IN ('open', 'permitted'))"
         " OR EXISTS (SELECT 1 FROM candidates WHERE verified_at IS NOT NULL)"

@@ -235,7 +235,7 @@ def drop_common(db: sqlite3.Connection, held: Mapping[int, Holders], detection: 
     passages.remove_common(db, held)
     languages, others_of = dict[int, Language](), defaultdict[int, set[int]](set)
     for holders in held.values():
-        verification.request_among(db, holders)
+        verification.request_verification_among(db, holders)
         for story_id, holder in holders.items():
             languages[story_id] = holder.language
             others_of[story_id].update(other for other in holders if other < story_id)
