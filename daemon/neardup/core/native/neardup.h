@@ -467,21 +467,21 @@ ND_API int64_t nd_sampled_passages(const uint64_t *words, int64_t length, uint32
 
 /* Count the hashes that the sets of each of m pairs share; `shared` has room for a number a pair.
  *
- * Returns m.  Reference: core.verify.sets.count_shared_pairs.
+ * Returns m.  Reference: core.verify.sets.count_shared_of_pairs.
  */
-ND_API int64_t nd_count_shared_pairs(const nd_words *sets, int64_t n, const nd_pair *pairs, int64_t m, int64_t *shared);
+ND_API int64_t nd_count_shared_of_pairs(const nd_words *sets, int64_t n, const nd_pair *pairs, int64_t m, int64_t *shared);
 
 typedef struct {
     const uint32_t *numbers;
     int64_t length;
 } nd_numbers;
 
-/* Count the numbers that the sets of each of m pairs share and the set `apart`, of k, does not have; likewise.
+/* Count the numbers that the sets of each of m pairs share, apart from k `common` ones; `shared` is as above.
  *
- * Returns m.  Reference: core.verify.sets.count_apart_pairs.
+ * Returns m.  Reference: core.verify.sets.count_uncommon_of_pairs.
  */
-ND_API int64_t nd_count_apart_pairs(const nd_numbers *sets, int64_t n, const nd_pair *pairs, int64_t m,
-                                    const uint32_t *apart, int64_t k, int64_t *shared);
+ND_API int64_t nd_count_uncommon_of_pairs(const nd_numbers *sets, int64_t n, const nd_pair *pairs, int64_t m,
+                                          const uint32_t *common, int64_t k, int64_t *shared);
 
 /* The grams of the skeleton of a normalised text in UTF-8, in its order: each of `size` consonant classes, 1 to 10, of
  * three bits each, the first in the highest.

@@ -47,21 +47,21 @@ static int64_t count_shared(const uint64_t *few, int64_t n, const uint64_t *many
     return shared;
 }
 
-/* How many numbers two sets share that `apart` does not have. */
-static int64_t count_apart(nd_numbers a, nd_numbers b, nd_numbers apart) {
+/* How many numbers two sets share that `common` does not have. */
+static int64_t count_uncommon(nd_numbers a, nd_numbers b, nd_numbers common) {
     int64_t shared = 0, at = 0, other = 0;
-    while (at < a.length && other < b.length) { /* as above; few numbers are searched in `apart` */
+    while (at < a.length && other < b.length) { /* as above; few numbers are searched in `common` */
         uint32_t number = a.numbers[at], another = b.numbers[other];
-        shared += number == another && !(apart.length && is_among(number, apart.numbers, apart.length));
+        shared += number == another && !(common.length && is_among(number, common.numbers, common.length));
         at += number <= another;
         other += another <= number;
     }
     return shared;
 }
 
-int64_t nd_count_apart_pairs(const nd_numbers *sets, int64_t n, const nd_pair *pairs, int64_t m, const uint32_t *apart,
-                             int64_t k, int64_t *shared) {
-    if (n < 0 || m < 0 || k < 0 || (n && !sets) || (k && !apart) || (m && (!pairs || !shared))) {
+int64_t nd_count_uncommon_of_pairs(const nd_numbers *sets, int64_t n, const nd_pair *pairs, int64_t m,
+                                   const uint32_t *common, int64_t k, int64_t *shared) {
+    if (n < 0 || m < 0 || k < 0 || (n && !sets) || (k && !common) || (m && (!pairs || !shared))) {
         return ND_INVALID;
     }
     for (int64_t nth = 0; nth < m; nth++) {
@@ -73,12 +73,12 @@ int64_t nd_count_apart_pairs(const nd_numbers *sets, int64_t n, const nd_pair *p
         if (a.length < 0 || b.length < 0 || (a.length && !a.numbers) || (b.length && !b.numbers)) {
             return ND_INVALID;
         }
-        shared[nth] = count_apart(a, b, (nd_numbers){apart, k});
+        shared[nth] = count_uncommon(a, b, (nd_numbers){common, k});
     }
     return m;
 }
 
-int64_t nd_count_shared_pairs(const nd_words *sets, int64_t n, const nd_pair *pairs, int64_t m, int64_t *shared) {
+int64_t nd_count_shared_of_pairs(const nd_words *sets, int64_t n, const nd_pair *pairs, int64_t m, int64_t *shared) {
     if (n < 0 || m < 0 || (n && !sets) || (m && (!pairs || !shared))) {
         return ND_INVALID;
     }

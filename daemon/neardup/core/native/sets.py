@@ -13,14 +13,14 @@ from neardup.core.text.consonants import classify_consonants
 HASH, NUMBER, PLACE = np.dtype(np.uint64), np.dtype(np.uint32), np.dtype(np.int32)
 
 _array = c_void_p, c_int64
-_count_shared = bind("nd_count_shared_pairs", *_array, *_array, c_void_p)
-_count_apart = bind("nd_count_apart_pairs", *_array, *_array, *_array, c_void_p)
+_count_shared = bind("nd_count_shared_of_pairs", *_array, *_array, c_void_p)
+_count_uncommon = bind("nd_count_uncommon_of_pairs", *_array, *_array, *_array, c_void_p)
 _skeleton_grams = bind("nd_skeleton_grams", *_array, *_array, c_int64, c_void_p, c_void_p)
 
 _skeleton = bind("nd_skeleton", *_array, *_array, c_void_p, c_void_p)
 
 
-def count_shared_pairs(sets: Sequence[Hashes], pairs: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+def count_shared_of_pairs(sets: Sequence[Hashes], pairs: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     sets, pairs = list(map(np.ascontiguousarray, sets)), np.ascontiguousarray(pairs)
     rows, shared = list_addresses(sets, HASH), np.empty(len(pairs), np.int64)
     arrays = address(rows, np.int64), len(rows), address(pairs, PLACE), len(pairs)
@@ -28,14 +28,14 @@ def count_shared_pairs(sets: Sequence[Hashes], pairs: npt.NDArray[np.int32]) -> 
     return shared
 
 
-def count_apart_pairs(
-    sets: Sequence[npt.NDArray[np.uint32]], pairs: npt.NDArray[np.int32], apart: npt.NDArray[np.uint32]
+def count_uncommon_of_pairs(
+    sets: Sequence[npt.NDArray[np.uint32]], pairs: npt.NDArray[np.int32], common: npt.NDArray[np.uint32]
 ) -> npt.NDArray[np.int64]:
     sets = list(map(np.ascontiguousarray, sets))
-    pairs, apart = np.ascontiguousarray(pairs), np.ascontiguousarray(apart)
+    pairs, common = np.ascontiguousarray(pairs), np.ascontiguousarray(common)
     rows, shared = list_addresses(sets, NUMBER), np.empty(len(pairs), np.int64)
-    arrays = address(rows, np.int64), len(rows), address(pairs, PLACE), len(pairs), address(apart, NUMBER), len(apart)
-    check_code(_count_apart(*arrays, address(shared, np.int64)))
+    arrays = address(rows, np.int64), len(rows), address(pairs, PLACE), len(pairs), address(common, NUMBER), len(common)
+    check_code(_count_uncommon(*arrays, address(shared, np.int64)))
     return shared
 
 

@@ -16,7 +16,7 @@ from neardup.core.verify.alignment import Mask, mask_common
 from neardup.core.verify.sets import are_among_ascending, count_shared
 from neardup.core.verify.text import Text, list_distinct_texts
 
-# The least share of a story's word pairs that are apart from common passages; a story with less is a popular text.
+# A story with at most this share of its shingles apart from common passages is a popular text, judged as a whole.
 LEAST_OWN = 0.1
 
 

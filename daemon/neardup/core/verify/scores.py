@@ -20,7 +20,14 @@ from neardup.core.verify.alignment import NO_HASHES, Mask, find_copied_of_pairs,
 from neardup.core.verify.longest_run import measure_longest_run
 from neardup.core.verify.own_text import list_common_in_both, measure_own_containment
 from neardup.core.verify.rewriting import compare_rare_words, list_equal_words
-from neardup.core.verify.sets import ONE_PAIR, Pairs, are_among, count_apart_pairs, count_shared, count_shared_pairs
+from neardup.core.verify.sets import (
+    ONE_PAIR,
+    Pairs,
+    are_among,
+    count_shared,
+    count_shared_of_pairs,
+    count_uncommon_of_pairs,
+)
 from neardup.core.verify.spans import count_words
 from neardup.core.verify.text import Text, list_distinct_texts
 from neardup.core.verify.tiers import (
@@ -220,7 +227,7 @@ def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
     if not pairs:
         return []
     texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
-    shared_of = count_shared_pairs([text.shingles for text in texts], places).tolist()
+    shared_of = count_shared_of_pairs([text.shingles for text in texts], places).tolist()
     overlaps = [_measure_overlap(a, b, shared, bits) for (a, b, bits, _), shared in zip(pairs, shared_of, strict=True)]
     aligned = list[int]()
     for n, (overlap, shared) in enumerate(zip(overlaps, shared_of, strict=True)):
@@ -311,7 +318,7 @@ def _assess_disguised(
     if not pairs:
         return found
     texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
-    shared = count_apart_pairs([text.skeleton_hashes for text in texts], places, common)
+    shared = count_uncommon_of_pairs([text.skeleton_hashes for text in texts], places, common)
     alike = np.flatnonzero(shared >= MIN_SHARED).tolist()
     for n, assessment in zip(alike, _assess_skeletons([pairs[n] for n in alike], thresholds, common), strict=True):
         found[n] = None if assessment.kind is None else assessment
@@ -326,7 +333,7 @@ def _assess_rewritten(
     if not pairs:
         return found
     texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
-    shared = count_shared_pairs([text.rare_hashes for text in texts], places)
+    shared = count_shared_of_pairs([text.rare_hashes for text in texts], places)
     alike = [n for n in np.flatnonzero(shared >= REWRITTEN_WORDS).tolist() if pairs[n].languages == 1]
     commons = list_common_in_both([pairs[n][:2] for n in alike], common)
     for n, held in zip(alike, commons, strict=True):
@@ -363,7 +370,7 @@ def _assess_skeletons(pairs: Sequence[_Texts], thresholds: Thresholds, common: P
     overlaps = skeletons.measure_overlaps(
         [text.skeleton_grams for text in texts], places, [pair.bits for pair in pairs]
     )
-    shared = count_shared_pairs([text.shingles for text in texts], places).tolist()
+    shared = count_shared_of_pairs([text.shingles for text in texts], places).tolist()
     skeleton_of = lru_cache(MOST_SKELETONS)(lambda place: texts[place].skeleton)  # some texts are in many pairs
     found = list[Assessment]()
     for n, (pair, overlap) in enumerate(zip(pairs, overlaps, strict=True)):

@@ -13,9 +13,8 @@ from neardup.core.native import sets as native
 Numbers = npt.NDArray[np.uint32]
 Number = TypeVar("Number", np.uint32, np.uint64)
 Counts = npt.NDArray[np.int64]
-Pairs = npt.NDArray[
-    np.int32
-]  # (m, 3): the places of two of n sets or texts, and what `alignment.find_copied_of_pairs` says
+# (m, 3): the places of two of n sets or texts, and how many equal words `alignment.find_copied_of_pairs` asks for.
+Pairs = npt.NDArray[np.int32]
 ONE_PAIR: Pairs = np.array([[0, 1, 0]], np.int32)
 
 
@@ -33,21 +32,21 @@ def are_among_ascending(these: npt.NDArray[Number], those: npt.NDArray[Number]) 
 
 def count_shared(a: Hashes, b: Hashes) -> int:
     """How many hashes two sets share: those of each ascend and are distinct."""
-    return int(count_shared_pairs((a, b), ONE_PAIR)[0])
+    return int(count_shared_of_pairs((a, b), ONE_PAIR)[0])
 
 
-@in_c(native.count_shared_pairs)
-def count_shared_pairs(sets: Sequence[Hashes], pairs: Pairs) -> Counts:
+@in_c(native.count_shared_of_pairs)
+def count_shared_of_pairs(sets: Sequence[Hashes], pairs: Pairs) -> Counts:
     """How many hashes the sets of each pair (m,) share: those of each ascend and are distinct.
 
-    The native function merges the sets or, as the reference does, searches for each of the fewer ones.
+    The native function merges the sets or, as the reference does, searches the larger one for each hash of the smaller.
     """
     few_and_many = (sorted((sets[a], sets[b]), key=len) for a, b, _ in pairs.tolist())
     return np.array([np.count_nonzero(are_among_ascending(*both)) for both in few_and_many], np.int64)
 
 
-@in_c(native.count_apart_pairs)
-def count_apart_pairs(sets: Sequence[Numbers], pairs: Pairs, apart: Numbers) -> Counts:
-    """How many numbers the sets of each pair (m,) share that another set does not have: likewise."""
+@in_c(native.count_uncommon_of_pairs)
+def count_uncommon_of_pairs(sets: Sequence[Numbers], pairs: Pairs, common: Numbers) -> Counts:
+    """How many numbers the sets of each pair (m,) share, apart from common ones: all ascend and are distinct."""
     shared = (sets[a][are_among_ascending(sets[a], sets[b])] for a, b, _ in pairs.tolist())
-    return np.array([np.count_nonzero(~are_among_ascending(numbers, apart)) for numbers in shared], np.int64)
+    return np.array([np.count_nonzero(~are_among_ascending(numbers, common)) for numbers in shared], np.int64)

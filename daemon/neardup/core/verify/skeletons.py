@@ -13,7 +13,7 @@ from neardup.core.native import sets as native
 from neardup.core.sets import find_distinct
 from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.verify.alignment import NO_HASHES, Mask, PairedSpans, align, expand_runs, find_copied, pair_places
-from neardup.core.verify.sets import Numbers, Pairs, count_apart_pairs
+from neardup.core.verify.sets import Numbers, Pairs, count_uncommon_of_pairs
 from neardup.records import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
@@ -28,7 +28,7 @@ def measure_overlaps(grams: Sequence[Grams], pairs: Pairs, bits: Sequence[int]) 
 
     `bits` has the bits in which the SimHashes of each pair differ.
     """
-    counts = count_apart_pairs(grams, pairs, NO_HASHES).tolist()
+    counts = count_uncommon_of_pairs(grams, pairs, NO_HASHES).tolist()
     sizes = np.array([len(grams_of_text) for grams_of_text in grams], np.int64)[pairs[:, :2]].tolist()
     return [
         _measure_overlap(a, b, shared, differing) for (a, b), shared, differing in zip(sizes, counts, bits, strict=True)
