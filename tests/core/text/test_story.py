@@ -12,7 +12,7 @@ from neardup.core.native import page as native_page
 from neardup.core.page import Page, Unreadable, extract_story
 from neardup.core.text.decoding import is_plain
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.parsing import parse, parse_briefly
+from neardup.core.text.parsing import parse, parse_with_kept_parser
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.builders import fingerprint_page
@@ -52,7 +52,7 @@ def both_ways(body: bytes, extraction: Extraction) -> list[tuple[object, ...]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("neardup.core.text.html.read_plain_story", lambda *_: None)
         patch.setattr("neardup.core.text.html.render_natively", lambda *_: None)
-        patch.setattr("neardup.core.text.html.parse_briefly", lambda *_, **__: None)
+        patch.setattr("neardup.core.text.html.parse_with_kept_parser", lambda *_, **__: None)
         return [native, read(page, extraction)]
 
 
@@ -74,9 +74,9 @@ def test_the_native_core_renders_a_site_s_template() -> None:
 @given(st.lists(pages, min_size=1, max_size=4))
 def test_a_page_is_parsed_alike_whatever_was_parsed_before(bodies: list[bytes]) -> None:
     for body in bodies:
-        brief, root = parse_briefly(body), parse(body)
+        brief, root = parse_with_kept_parser(body), parse(body)
         assert brief is None or (root is not None and brief.html == root.html)
-        brief, root = parse_briefly(body, scripting=False), LexborHTMLParser(body).root
+        brief, root = parse_with_kept_parser(body, scripting=False), LexborHTMLParser(body).root
         assert brief is None or (root is not None and brief.html == root.html)
 
 

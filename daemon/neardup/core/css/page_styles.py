@@ -102,7 +102,7 @@ def _is_selector(selector: str) -> bool:
         return False
     try:
         find_matching(selector, EMPTY_PAGE)
-    except (SelectolaxError, UnicodeEncodeError):  # an escape may stand for half a character
+    except (SelectolaxError, UnicodeEncodeError):  # an escape may stand for a lone surrogate
         return False
     return True
 

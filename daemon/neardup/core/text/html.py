@@ -21,7 +21,7 @@ from neardup.core.css.pieces import count_visible
 from neardup.core.css.rendering import render
 from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain, read_unparsed
 from neardup.core.text.extraction import Extraction
-from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse, parse_briefly
+from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse, parse_with_kept_parser
 from neardup.core.text.scripts import Characters
 from neardup.core.text.story import (
     BREAKS,
@@ -116,7 +116,7 @@ def extract_visible_text(html: str | bytes, extraction: Extraction) -> str:
 def extract_markup(html: str | bytes, extraction: Extraction) -> Extracted:
     """Markup (bytes are UTF-8) -> the story that a browser shows.  Raises NoStoryText."""
     page = html if isinstance(html, bytes) else html.encode(errors="replace")
-    root = parse_briefly(page) or parse(page)
+    root = parse_with_kept_parser(page) or parse(page)
     if root is None:
         raise NoStoryText(Skip.EMPTY)
     if not _strip(root, extraction.strip):
@@ -254,7 +254,7 @@ def _find_first(selectors: Sequence[str], markup: bytes, content_type: str | Non
         return None
     if (plain := PLAIN_TITLE.match(html)) and (title := _join_lines(plain[1])):
         return title
-    root = parse_briefly(html.encode(), scripting=False) or LexborHTMLParser(html).root
+    root = parse_with_kept_parser(html.encode(), scripting=False) or LexborHTMLParser(html).root
     if root is None:
         return None
     return next(filter(None, (_read_node_text(root.css_first(selector)) for selector in selectors)), None)

@@ -12,7 +12,7 @@ SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]
 # Choosing among the overloads of these methods takes longer than the insertion, so the overloads are called directly.
 insert_before, insert_after = (vars(LexborNode)[name]["bytes"] for name in ("insert_before", "insert_after"))
 USUAL, NO_DOCTYPE = "<!doctype html>", ""
-# What comes first in a page, after white space: the usual doctype, or what another one may follow.
+# What a page begins with, after white space: the usual doctype, or markup that may be another doctype or precede one.
 OPENING = re.compile(rb"[\t\n\f\r ]*(?:(<!doctype html>)|(<[!?/]))?", re.IGNORECASE)
 MOST_KEPT = 1 << 18  # bytes of a page; a larger one would leave a parser with much memory
 
@@ -44,15 +44,16 @@ def find_matching(selector: str, within: LexborNode) -> list[LexborNode]:
     """The elements that a selector matches among an element and those within it; one may be there twice.
 
     What the selector says of other elements is looked for in the whole page.  Raises SelectolaxError for what is no
-    selector, and UnicodeEncodeError for one with half a character, which an escape may stand for.
+    selector, and UnicodeEncodeError for one in which an escape stands for a lone surrogate.
     """
     return SELECTOR.find(selector, within)
 
 
-def parse_briefly(html: bytes, *, scripting: bool = True) -> LexborNode | None:
-    """As `parse`, in half the time, but until the next page is parsed so; None if this cannot be done.
+def parse_with_kept_parser(html: bytes, *, scripting: bool = True) -> LexborNode | None:
+    """As `parse`, in half the time, by a parser that the thread reuses: its next use frees this tree.
 
-    Unless `scripting`, what stands in `noscript` is parsed, too.
+    None if the page is too large or has an unusual opening, or there is no such parser.  Unless `scripting`, what
+    stands in `noscript` is parsed, too.
     """
     opening = OPENING.match(html)
     if _parsers is None or len(html) > MOST_KEPT or opening is None or opening[2]:
