@@ -51,7 +51,7 @@ from neardup.index.passages.segment import Header, Segment, SegmentWriter, choos
 from neardup.index.passages.tail import Run, Tail, TailView, find_keys
 from neardup.sqlite import sync_folder
 
-LISTINGS = 3  # a segment may be merged between the listing of the folder and its opening
+OPENING_ATTEMPTS = 3  # a segment may be merged, and so removed, after the folder is listed and before it is opened
 
 
 class PassageIndex:
@@ -122,13 +122,14 @@ class PassageIndex:
         return find_holders(hashes, most, *self._view())
 
     def find_postings(self, hashes: PassageHashes, most: int) -> tuple[Counts, Numbers, Counts]:
-        """As `lookup.find_postings`."""
+        """Which stories have each of some hashes: see `lookup.find_postings`.  Raises PassagesDamaged."""
         return find_postings(hashes, most, *self._view())
 
     def read_hashes(self, numbers: Sequence[int]) -> dict[int, PassageHashes]:
-        """The hashes of versions of stories, ascending, by number: of former ones too, until a merge drops them.
+        """The hashes of each story number, ascending.
 
-        Reads the segments that have these numbers from end to end.  Raises PassagesDamaged.
+        A number that is no story's any more has them until a merge drops them.  Reads the segments that hold these
+        numbers from end to end.  Raises PassagesDamaged.
         """
         self._refresh()
         with self._state:
@@ -143,9 +144,9 @@ class PassageIndex:
     def flush(self, first: int, last: int, made_at: int, more: Keys = NO_KEYS) -> None:
         """Make the stories `first` to `last` of the tail a durable segment that holds these numbers.
 
-        `more` are sorted keys of such stories that the tail lacks.  `made_at` is the ledger's last change, which the
-        tail has, and after which no number is removed meanwhile.  Nothing is done if the segments hold all of these
-        stories.  Raises ValueError if they hold some of them, Fatal if the disk fails or is full.
+        `more` are sorted keys of such stories that the tail lacks.  `made_at` is the number of the ledger's last
+        change: the tail has it, and no story is removed before this returns.  Nothing is done if the segments
+        hold all of these stories.  Raises ValueError if they hold some of them, Fatal if the disk fails or is full.
         """
         with self._writing, self._translate_write_errors():
             self._refresh()
@@ -162,9 +163,9 @@ class PassageIndex:
     def merge(self, is_live: IsLive, made_at: int) -> bool:
         """Merge some segments if a merge is due, without the postings of the numbers that are not live.
 
-        `is_live` says for ascending numbers (n,), some of which never were a story's, which are of current stories, up
-        to the ledger's last change `made_at`.  Returns False if no merge is due.  Lookups and `insert` go on meanwhile.
-        Raises PassagesDamaged, and Fatal if the disk fails or is full.
+        `is_live` says for ascending numbers (n,), some of which never were a story's, which are of current stories.
+        It knows of all changes of the ledger up to the number `made_at`.  Returns False if no merge is due.  Lookups
+        and `insert` go on meanwhile.  Raises PassagesDamaged, and Fatal if the disk fails or is full.
         """
         with self._writing, self._translate_write_errors():
             self._refresh()
@@ -287,9 +288,9 @@ class PassageIndex:
 
 
 def scan_segments(passages: PassageIndex, wanted: PassageHashes) -> Iterator[Keys]:
-    """The postings of some distinct ascending hashes in the segments, read from end to end: no lookup takes part.
+    """The postings of some distinct ascending hashes in the segments, without the lookups that this is to check.
 
-    Raises PassagesDamaged.
+    It reads the segments from end to end.  Raises PassagesDamaged.
     """
     for segment in _open_segments(passages):
         for _, keys in read_stripes([segment]):
@@ -297,7 +298,7 @@ def scan_segments(passages: PassageIndex, wanted: PassageHashes) -> Iterator[Key
 
 
 def _open_segments(passages: PassageIndex) -> list[Segment]:
-    for _ in range(LISTINGS - 1):
+    for _ in range(OPENING_ATTEMPTS - 1):
         try:
             return [Segment(path) for path in passages.list_files()]
         except FileNotFoundError:

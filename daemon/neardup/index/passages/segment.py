@@ -76,7 +76,8 @@ class HeaderDamaged(Exception):
 class Header(Struct, frozen=True):
     """What a segment says of itself.  It holds the stories `first` to `last`; `stories` counts those with postings.
 
-    `made_at` is the ledger's last change when the segment was made: it lacks what had been removed by then.
+    `made_at` is the number of the ledger's last change when the segment was made, which lacks what had been removed by
+    then.
     """
 
     ledger: str
