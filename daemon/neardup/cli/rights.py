@@ -23,7 +23,7 @@ MORE_COMPLAINT_COLUMNS = ("original_id", "original_text", "author_id")
 
 @make_command
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE.csv]")
-@click.option("--by", "granted_by", metavar="AUTHOR", help="The author who permits the use of all own texts.")
+@click.option("--by", "granted_by", metavar="AUTHOR", help="The author who permits the use of all of their texts.")
 @click.option("--story", "story_id", metavar="ID", help="Only of this story of --by.")
 @click.option("--serial", metavar="NAME", help="Only of this serial of --by: its series id, or its title.")
 @click.option("--catalogue", metavar="NAME", help="Instead, all works of this catalogue of [reference].")
@@ -54,7 +54,7 @@ def permit(
     if not any(choices):
         _list_permissions(config, as_json=as_json)
         return
-    read(config.ledger.path).close()  # there is one
+    read(config.ledger.path).close()  # it fails without a ledger, where `connect` would make one
     who = name or getuser()
     with open_to_write(config.ledger.path) as db:
         if file is not None:

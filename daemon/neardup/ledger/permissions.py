@@ -1,6 +1,6 @@
 """Permissions: who may use whose text, by which licence and how long.
 
-An author permits all own texts, a serial or one story, a catalogue of the reference its works, to one author or to
+An author permits all of their texts, a serial or one story, a catalogue of the reference its works, to one author or to
 everyone.  A serial is named as in neardup.ledger.chapters, and all its chapters are meant, whenever they come.
 A flag that no verdict decides is `permitted` while a permission in force covers the copy, and `open` otherwise:
 triggers keep that so, whichever came first.  `refresh` applies what the passing of time changes.  A permission that was
@@ -66,9 +66,9 @@ class PermissionRefused(NeardupError):
 class Grant(Struct, frozen=True):
     """What is permitted to whom.
 
-    `granted_by` is an author, who permits all own texts, or one of them with `story_id`, or with `serial` its chapters;
-    or else a `catalogue` permits its works.  `granted_to` is an author, None for everyone.  It applies at or after
-    `since` and before `until`, in milliseconds; None is no limit.
+    `granted_by` is an author, who permits all of their texts, or one of them with `story_id`, or with `serial` its
+    chapters; or else a `catalogue` permits its works.  `granted_to` is an author, None for everyone.  It applies at or
+    after `since` and before `until`, in milliseconds; None is no limit.
     """
 
     granted_by: str | None = None
@@ -149,7 +149,7 @@ def _refuse(db: sqlite3.Connection, grant: Grant, now: int) -> None:
     if grant.catalogue is not None and not _has_catalogue(db, grant.catalogue):
         raise PermissionRefused(Refusal.UNKNOWN_CATALOGUE, f"no works of a catalogue {grant.catalogue} are on record")
     if grant.granted_by is not None and grant.granted_by == grant.granted_to:
-        raise PermissionRefused(Refusal.OWN_TEXT, f"author {grant.granted_by} needs no permission for own texts")
+        raise PermissionRefused(Refusal.OWN_TEXT, f"author {grant.granted_by} needs no permission for their own texts")
     same = db.execute(
         "SELECT permission_id FROM permissions WHERE granted_by IS ?1 AND story_id IS ?2 AND catalogue IS ?3"
         " AND granted_to IS ?4 AND serial IS ?7 AND revoked_at IS NULL"

@@ -13,7 +13,7 @@ from neardup.source.parse import MAX_ID
 
 
 class PermissionRequest(Request):
-    """A permission to enter: an author permits all own texts, a serial or a story, or else a catalogue its works."""
+    """A permission to enter: an author permits all of their texts, a serial or a story, or a catalogue its works."""
 
     granted_by: AuthorId | None = Field(default=None, description="Who permits it: the author of the text.")
     story_id: ListedId | None = Field(default=None, description="The one story of this author that may be used.")

@@ -119,7 +119,7 @@ def test_no_one_permits_the_use_of_anothers_text(asha: Moderator, desk: Desk) ->
     page = asha.go("/permissions")
     for granted_by, granted_to, said in (
         ("copier", "copier", f"story {ORIGINAL} is by author asha, so author copier cannot permit its use"),
-        ("asha", "asha", "author asha needs no permission for own texts"),
+        ("asha", "asha", "author asha needs no permission for their own texts"),
     ):
         page.get_by_label("Author who permits it").fill(granted_by)
         page.get_by_label("Only this story").fill(str(ORIGINAL))
