@@ -26,7 +26,7 @@ from neardup.records import Dead, Story, is_work
 Answer = Literal["fine", "failed", "refused"]
 ANSWERS: dict[Dead, Answer] = {Dead.FORBIDDEN: "refused", Dead.STORE_ERROR: "failed"}
 TALLY_SPAN = 10  # times breaker_after: older answers fade, or they would dilute an outage late in a run
-MIN_REFUSALS = 10  # with no other answer: so many are not a few odd pages
+MIN_REFUSALS = 10  # the fewest requests, all refused, that stop a run before `breaker_after`
 START = 16
 MIN_WINDOW = 16
 UNCONGESTED = 2.0  # the limit grows up to this many times the best median latency
@@ -105,9 +105,10 @@ class CircuitBreaker:
 
 
 class AdaptiveLimit:
-    """A limit on the number of requests in flight, between 1 and `most`, which the reader processes keep.
+    """A limit on the number of requests in flight, between 1 and `most`, which the reader processes keep to.
 
-    `asked` is the number of pages that they were asked for: those above the limit wait there for others.
+    `asked` is the number of pages that these were asked for and have not answered.  They hold back those above the
+    limit until other requests end.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.perf_counter) -> None:

@@ -85,7 +85,7 @@ def _join_small_star(edges: DataFrame) -> DataFrame:
 
 
 def list_members(clustered: DataFrame, stories: DataFrame, policy: Policy) -> DataFrame:
-    """Clusters (cluster_id, cluster_size, story_id) and READ -> a row for each member, with `keep`.
+    """Clusters (cluster_id, cluster_size, story_id) and stories (`reading.READ`) -> a row for each member, with `keep`.
 
     The members that are kept are those of `core.verify.keep.kept`; a cluster may be too large for one list of them.
     """

@@ -65,11 +65,11 @@ def verify_pairs(
     config: Config,
     flagged_at: int,
 ) -> DataFrame:
-    """Candidates (a, b, same_text, by_passages) and READ -> a row for each pair, as `make_verified_schema`.
+    """Candidates (a, b, same_text, by_passages) and stories -> a row for each pair, as `make_verified_schema`.
 
-    Only the texts of stories in a pair travel, and not those of pairs with the same text.  `works` are the rows of the
-    reference, if there is one: a small catalogue is copied to each executor, so that a work with a million copies is
-    not one task's.
+    `stories` has the columns `reading.READ`.  Only the texts of stories in a pair travel, and not those of pairs with
+    the same text.  `works` are the rows of the reference, if there is one: a small catalogue is copied to each
+    executor, so that a work with a million copies is not one task's.
     """
     facts = [f.coalesce("title", "page_title").alias(name) if name == "title" else f.col(name) for name in FACTS]
     without_text = stories.select(*facts, f.lit(None).cast("string").alias("text"))
@@ -81,8 +81,9 @@ def verify_pairs(
         earlier = works.select(*facts, "text")
         if _count_text_bytes(works) <= BROADCAST_BYTES:
             earlier = f.broadcast(earlier)
-        joined = joined.unionByName(_join_sides(other.where("a < 0"), earlier, with_text))
-        other = other.where("a >= 0")
+        of_works = f.col("a") < 0  # as the ids of works are
+        joined = joined.unionByName(_join_sides(other.where(of_works), earlier, with_text))
+        other = other.where(~of_works)
     joined = joined.unionByName(_join_sides(other, with_text, with_text))
     shared = pairs.sparkSession.sparkContext.broadcast(dict(common))
     return joined.mapInArrow(_make_verifier(config, shared, flagged_at), from_arrow_schema(make_verified_schema()))
