@@ -10,12 +10,10 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
-    AbstractAsyncContextManager,
     aclosing,
     asynccontextmanager,
     closing,
     contextmanager,
-    nullcontext,
     suppress,
 )
 from datetime import timedelta
@@ -176,11 +174,11 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
         try:
             max_bytes, languages = config.content.max_bytes, config.registry
             submissions = Submissions(checker, app.ledger, texts, config.detection, max_bytes, languages=languages)
-            received = make_complaints(config, app.reader.do, app.ledger.do, pool, lambda: nullcontext(checker))
+            complaints = make_complaints(config, app.reader.do, app.ledger.do, pool, checker)
             key, hours = config.serve.author_key, timedelta(hours=config.serve.author_token_hours)
             author_tokens = None if key is None else AuthorTokens.open(key, hours)
             async with post_events(config, app.ledger.do):
-                yield ServiceParts(config, checker, submissions, app.reader, pool, received, author_tokens)
+                yield ServiceParts(config, checker, submissions, app.reader, pool, complaints, author_tokens)
         finally:
             keeping_up.cancel()
             await asyncio.gather(keeping_up, return_exceptions=True)
@@ -191,19 +189,22 @@ def make_complaints(
     read_with: Do,
     write_with: Do,
     pool: "ReaderPool",
-    opened: "Callable[[], AbstractAsyncContextManager[Checker]] | None" = None,
+    checker: "Checker | None" = None,
 ) -> "Complaints":
-    """What receives complaints; `opened` gives a checker, which is else opened for each complaint that needs it."""
+    """What receives complaints; without a `checker`, one is opened for each complaint that needs it."""
     from neardup.pages.text_cache import Texts
     from neardup.query.complaints import Complaints
 
     @asynccontextmanager
-    async def open_own() -> "AsyncIterator[Checker]":
+    async def lend_checker() -> "AsyncIterator[Checker]":
+        if checker is not None:
+            yield checker
+            return
         async with open_app(config) as app:
             yield make_checker(app, Texts(pool.read_to_compare))
 
     days, max_bytes = config.review.complaint_days, config.content.max_bytes
-    return Complaints(read_with, write_with, pool, opened or open_own, config.detection, days, max_bytes)
+    return Complaints(read_with, write_with, pool, lend_checker, config.detection, days, max_bytes)
 
 
 @asynccontextmanager
@@ -213,7 +214,7 @@ async def open_complaints(config: Config) -> "AsyncIterator[Complaints]":
 
     async with aclosing(open_readers(config)) as pool, open_posting_app(config) as app:
         checker = make_checker(app, Texts(pool.read_to_compare))
-        yield make_complaints(config, app.reader.do, app.ledger.do, pool, lambda: nullcontext(checker))
+        yield make_complaints(config, app.reader.do, app.ledger.do, pool, checker)
 
 
 def make_http_service(
@@ -253,10 +254,11 @@ async def open_desk(config: Config, listen: str) -> "AsyncIterator[Desk]":
             ):
                 titles = TitleSearch(of_titles, ledger.read)
                 texts = TextSearch(of_texts, ledger.read, partial(load_story, pool))
-                opened = partial(open_passage_search, config)
+                open_search = partial(open_passage_search, config)
                 async with post_events(config, ledger.write) as wake, keep_reading_words(titles, texts):
-                    received = make_complaints(config, ledger.read, ledger.write, pool)
-                    yield Desk(config, ledger, pool, Keys.of(token), moderators, titles, texts, opened, wake, received)
+                    complaints = make_complaints(config, ledger.read, ledger.write, pool)
+                    keys = Keys.of(token)
+                    yield Desk(config, ledger, pool, keys, moderators, titles, texts, open_search, wake, complaints)
 
 
 @asynccontextmanager
@@ -388,7 +390,7 @@ def _make_run_parts(app: App, dead_letters: "DeadLetterFilter | None", listing: 
 
 
 def _make_measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]":
-    """The hooks that add to the summary of a run: the health of scripts, and of the index if it `scrubs`."""
+    """The hooks that add to the summary of a run: its unusual texts, and the faults of the index if it `scrubs`."""
     from neardup.pipeline.index_check import scrub
     from neardup.pipeline.run_lifecycle import Hook
     from neardup.pipeline.summary import report_unusual_texts
@@ -520,9 +522,9 @@ async def remove_catalogue(app: App, name: str) -> int:
         await catch_up(app.index, app.ledger, app.version)
         await PassageSync(app.passages, app.ledger).start()
         await remove_stories(app.ledger, ids)
-        struck = await app.ledger.do(dead_letters.remove_catalogue, name)
+        dropped_letters = await app.ledger.do(dead_letters.remove_catalogue, name)
         await catch_up(app.index, app.ledger, app.version)
-    if not ids and not struck:
+    if not ids and not dropped_letters:
         known = ", ".join(catalogue.name for catalogue in await app.ledger.do(works.list_catalogues)) or "none"
         raise Misuse(f"no catalogue {name} is on record; on record: {known}")
     return len(ids)

@@ -87,7 +87,7 @@ def test_a_page_that_the_parser_fails_on_is_compared_by_its_text(
 ) -> None:
     page = Page(f"<p style='color: red'>{2 * TEXTS[language]}</p>".encode(), "text/html; charset=utf-8")
     read = fingerprint_page(page, WHOLE)
-    for name in ("parse", "parse_briefly"):
+    for name in ("parse", "parse_with_kept_parser"):
         monkeypatch.setattr(f"neardup.core.text.html.{name}", lambda _: 1 // 0)
     made, checked = fingerprint_page(page, WHOLE), read_file(page.body, WHOLE)
     assert isinstance(read, PageFingerprinted) and isinstance(made, PageFingerprinted), "the copy is hidden"
@@ -101,7 +101,7 @@ def test_a_page_is_not_blamed_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPat
     def fail(_: object) -> None:
         raise MemoryError
 
-    for name in ("parse", "parse_briefly"):
+    for name in ("parse", "parse_with_kept_parser"):
         monkeypatch.setattr(f"neardup.core.text.html.{name}", fail)
     with pytest.raises(MemoryError):
         fingerprint_page(Page(b"<p>some words</p>"), WHOLE)

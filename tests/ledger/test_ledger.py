@@ -166,9 +166,9 @@ def test_ledger_can_be_read_while_a_batch_is_written(tmp_path: Path) -> None:
 def test_ledger_of_newer_schema_is_refused(tmp_path: Path) -> None:
     db = connect(tmp_path / "ledger.db")
     db.execute("PRAGMA user_version = 99")
-    for opened in (connect, read):
+    for open_connection in (connect, read):
         with pytest.raises(Fatal, match="newer neardup"):
-            opened(tmp_path / "ledger.db")
+            open_connection(tmp_path / "ledger.db")
 
 
 def test_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
@@ -208,11 +208,13 @@ def test_unchanged_metadata_is_not_written(db: sqlite3.Connection) -> None:
     assert db.total_changes == before + 1
 
 
-@pytest.mark.parametrize("opened", [connect, read])
-async def test_closing_waits_for_the_current_call(opened: Callable[[Path], sqlite3.Connection], tmp_path: Path) -> None:
+@pytest.mark.parametrize("open_connection", [connect, read])
+async def test_closing_waits_for_the_current_call(
+    open_connection: Callable[[Path], sqlite3.Connection], tmp_path: Path
+) -> None:
     """SQLite does not survive a file that is closed while it is read."""
     connect(tmp_path / "ledger.db").close()
-    ledger, begun, go = Ledger(tmp_path / "ledger.db", opened), threading.Event(), threading.Event()
+    ledger, begun, go = Ledger(tmp_path / "ledger.db", open_connection), threading.Event(), threading.Event()
     ended = []
 
     def call(db: sqlite3.Connection) -> None:

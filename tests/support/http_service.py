@@ -37,13 +37,13 @@ async def never_open(_: Config) -> AsyncIterator[ServiceParts]:
 
 @asynccontextmanager
 async def http_service(
-    config: Config, opened: Any = open_service_parts
+    config: Config, open_with: Any = open_service_parts
 ) -> AsyncIterator[tuple[HttpClient, asyncio.Event]]:
     """An HTTP client of a service whose parts are open, or wait to be opened, and the event that stops it."""
     stop, announced = asyncio.Event(), asyncio.Event()
 
     def open_parts() -> AbstractAsyncContextManager[ServiceParts]:
-        context: AbstractAsyncContextManager[ServiceParts] = opened(config)
+        context: AbstractAsyncContextManager[ServiceParts] = open_with(config)
         return context
 
     tokens = None if config.serve.tokens is None else open_tokens(config.serve.tokens)

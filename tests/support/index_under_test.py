@@ -79,8 +79,8 @@ class Bench:
         layout: Layout = "compact" if self.kind.startswith("compact") else "documented"
         if self.kind.endswith("fakeredis"):
             client = fakeredis.FakeAsyncRedis(server=self._fake)
-            opened = Compact if layout == "compact" else Documented
-            return opened(Clients(client, client, is_cluster=False), bandings, CODES)
+            index_class = Compact if layout == "compact" else Documented
+            return index_class(Clients(client, client, is_cluster=False), bandings, CODES)
         return self.runner.run(open_redis(self._where, bandings, CODES, layout))
 
     def reopen(self, banding: Banding, others: Bandings | None = None) -> None:

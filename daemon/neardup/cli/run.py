@@ -59,9 +59,9 @@ def run(config: "Config") -> None:
                 from neardup.serve.app import serving
 
                 await stack.enter_async_context(serving(make_http_service(config, stop), config.serve.listen))
-            opened = partial(open_posting_app, config)
+            open_app = partial(open_posting_app, config)
             await Service(
-                config.ledger.path, config.metrics.listen, config.run.schedule, opened, stop, hooks=make_self_checks
+                config.ledger.path, config.metrics.listen, config.run.schedule, open_app, stop, hooks=make_self_checks
             ).run()
 
     run_async(keep_running, finishes_queued_work=True)

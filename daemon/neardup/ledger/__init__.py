@@ -199,15 +199,15 @@ def join_conditions(conditions: Sequence[tuple[str, Sequence[object]]]) -> tuple
 
 
 class Ledger(ThreadedConnection):
-    """The ledger at `path`, by `opened`, off the event loop.
+    """The ledger at `path`, by a connection of `open_connection`, off the event loop.
 
     A file that is moved away under a connection takes what is written as if nothing had happened.  So each call
     compares the file at `path` with the one that was opened, also after its work and before it says what was stored.
     A process of an earlier version, beside which a later one upgraded the ledger, writes nothing to it any more.
     """
 
-    def __init__(self, path: Path, opened: Callable[[Path], sqlite3.Connection] = connect) -> None:
-        super().__init__(opened(path), f"the ledger {path} failed")
+    def __init__(self, path: Path, open_connection: Callable[[Path], sqlite3.Connection] = connect) -> None:
+        super().__init__(open_connection(path), f"the ledger {path} failed")
         self.path = path
         self._file, self._log = files.read_identity(path), files.read_identity(files.name_log_file(path))
 

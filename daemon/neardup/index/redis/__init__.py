@@ -22,5 +22,5 @@ async def open_redis(url: str, bandings: Bandings, codes: Codes, layout: Layout 
         from neardup.index.redis.compact import Compact  # noqa: PLC0415 - likewise
         from neardup.index.redis.documented import Documented  # noqa: PLC0415 - likewise
 
-    opened = Compact if layout == "compact" else Documented
-    return opened(await connect(url), bandings, codes)
+    index_class = Compact if layout == "compact" else Documented
+    return index_class(await connect(url), bandings, codes)

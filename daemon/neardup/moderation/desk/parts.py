@@ -91,10 +91,10 @@ class Connections:
                 raise
 
     @staticmethod
-    def _open_again(former: Ledger, opened: Callable[[Path], sqlite3.Connection]) -> Ledger:
+    def _open_again(former: Ledger, open_connection: Callable[[Path], sqlite3.Connection]) -> Ledger:
         """The ledger that has the name now.  Raises LedgerReplaced if there is none, and as `connect` and `read` do."""
         former.refuse_successor()
-        ledger = Ledger(former.path, opened)
+        ledger = Ledger(former.path, open_connection)
         former.close()
         return ledger
 
