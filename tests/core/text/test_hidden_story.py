@@ -1,5 +1,6 @@
 """Laws: a page that shows next to nothing is read as if it hid nothing, because a browser may show its story in a way
-that is not known here; what a page hides beside a story, or a few words that it hides alone, are not read.
+that is not known here; what a page hides beside a story, or a few words that it hides alone, are not read.  What may be
+hidden within a story is read, and both it and the rest are read once more, apart.
 """
 
 import pytest
@@ -50,6 +51,22 @@ def test_the_page_is_marked_as_hidden(language: Language, page: str) -> None:
 def test_what_is_hidden_beside_a_story_is_not_read(language: Language) -> None:
     text = story(language)
     assert words(f"<p>{text}</p><p style='display: none'>{text} {text}</p>") == tokenize(text)
+
+
+COVER = "<style>.x {position: relative} .x::%s {content: ''; position: absolute; inset: 0; background: white}</style>"
+
+
+@every_language
+@pytest.mark.parametrize("pseudo", ["before", "after"])
+def test_what_lies_under_generated_content_is_read_apart(language: Language, pseudo: str) -> None:
+    covered, shown = (story(language).split()[n::2] for n in range(2))
+    pairs = list(zip(covered, shown, strict=False))
+    page = COVER % pseudo + " ".join(f"<span class=x>{under}</span> {beside}" for under, beside in pairs)
+    each = [tokenize(" ".join(column)) for column in zip(*pairs, strict=True)]
+    whole = tokenize(" ".join(" ".join(pair) for pair in pairs))
+    found = words(page)
+    assert found[: len(whole)] == whole
+    assert found[len(whole) :] in (each[0] + each[1], each[1] + each[0]), "the parts are not read apart"
 
 
 @every_language
