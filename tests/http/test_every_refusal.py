@@ -16,7 +16,7 @@ from neardup.http.problems import CONTENT_TYPE
 from neardup.http.server import listening
 from neardup.ledger import connect
 from neardup.moderation.desk.app import make_application as desk_application
-from neardup.moderation.desk.moderators import Moderator, new_token
+from neardup.moderation.desk.moderators import Moderator, add_moderator
 from neardup.serve.app import make_application
 from neardup.serve.service import Service
 
@@ -71,7 +71,7 @@ async def serve(folder: Path) -> AsyncIterator[tuple[str, web.Application, str]]
 @asynccontextmanager
 async def desk(folder: Path) -> AsyncIterator[tuple[str, web.Application, str]]:
     connect(folder / "neardup.db").close()
-    secret = new_token(folder / "moderators.toml", Moderator("Asha"))
+    secret = add_moderator(folder / "moderators.toml", Moderator("Asha"))
     config = Config(
         source=Source(manifest=Path("none.csv")),
         content=Content(url=f"file:{folder}"),

@@ -349,7 +349,7 @@ def _add_moderator(config: "Config", name: str, rights: str | None, languages: s
         raise Misuse("--new-token: name the file of the moderators first, as review.moderators")
     chosen = moderators.parse_rights(split_words(rights or moderators.Right.DECIDE))
     spoken = moderators.parse_languages(split_words(languages or ""), config.registry)
-    return moderators.new_token(config.review.moderators, moderators.Moderator(name, "", chosen, spoken))
+    return moderators.add_moderator(config.review.moderators, moderators.Moderator(name, "", chosen, spoken))
 
 
 @make_command

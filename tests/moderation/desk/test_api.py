@@ -13,7 +13,7 @@ from neardup.core.columns import NONE_MADE
 from neardup.core.verify.tiers import EXACT, TRANSLATED
 from neardup.ledger import connect, marks, meaning_flags, webhook_events
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
-from neardup.moderation.desk.moderators import Moderator, Right, new_token
+from neardup.moderation.desk.moderators import Moderator, Right, add_moderator
 from neardup.moderation.webhook import LINES
 from neardup.records import Mark, MarkReason, Skip, Skipped, Story
 
@@ -53,7 +53,7 @@ async def callers(tmp_path: Path, ledger: sqlite3.Connection) -> AsyncIterator[d
     """Programs of Asha, of Ravi, who decides Tamil, of Kamala, who reads, and one without a token."""
     path = tmp_path / "moderators.toml"
     secrets = {
-        moderator.name: new_token(path, moderator)
+        moderator.name: add_moderator(path, moderator)
         for moderator in (
             Moderator("Asha"),
             Moderator("Ravi", languages=(TAMIL,)),

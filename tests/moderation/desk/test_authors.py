@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 from neardup.core.fingerprint.version import version
 from neardup.ledger import connect, runs
-from neardup.moderation.desk.moderators import Moderator, Right, new_token
+from neardup.moderation.desk.moderators import Moderator, Right, add_moderator
 from neardup.records import Verdict
 from neardup.source.parse import quote_id
 
@@ -75,7 +75,7 @@ async def test_every_id_of_an_author_leads_to_the_authors_page(tmp_path: Path) -
 
 async def test_an_author_with_any_id_is_reached_hidden_and_shown_again(tmp_path: Path) -> None:
     moderators = tmp_path / "moderators.toml"
-    secret = new_token(moderators, Moderator("Asha"))
+    secret = add_moderator(moderators, Moderator("Asha"))
     with closing(connect(tmp_path / "neardup.db")) as db:
         runs.put(db, "fingerprint_version", version())
         for n, author in enumerate(HARD_IDS):
@@ -141,7 +141,7 @@ async def test_undecided_stories_of_an_author_are_hidden_from_the_page(
         assert "shown again by <bdi>Asha</bdi>" in page and "asked to hide" not in (await get(client, "/story/1003"))[1]
     for rights, languages in (({Right.READ}, ()), ({Right.DECIDE}, (TAMIL,))):
         readers.unlink(missing_ok=True)
-        secret = new_token(readers, Moderator("Kamala", rights=frozenset(rights), languages=languages))
+        secret = add_moderator(readers, Moderator("Kamala", rights=frozenset(rights), languages=languages))
         async with desk(tmp_path, moderators=readers) as client:
             await sign_in(client, secret)
             form = hidden_fields((await get(client, address))[1], "out") | {"note": NOTE}

@@ -12,7 +12,7 @@ import pytest
 from neardup.core.fingerprint.version import version
 from neardup.ledger import complaints, connect, runs
 from neardup.ledger.complaints import Complaint
-from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, Right, new_token
+from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, Right, add_moderator
 from neardup.records import Verdict
 
 from tests.support.complaints import CONTACT, PERSON, STATEMENT, put_complaint
@@ -183,7 +183,7 @@ async def test_a_wrong_form_is_refused_with_its_input(tmp_path: Path, db: sqlite
 async def test_who_may_only_read_cannot_record_or_close(tmp_path: Path, db: sqlite3.Connection) -> None:
     put_complaint(db, STORY, ORIGINAL)
     path = tmp_path / "moderators.toml"
-    secret = new_token(path, Moderator("Kamala", "", frozenset({Right.READ}), ()))
+    secret = add_moderator(path, Moderator("Kamala", "", frozenset({Right.READ}), ()))
     async with desk(tmp_path, LOOPBACK, "", path) as client:
         await sign_in(client, secret)
         for address, fields in ((f"/story/{STORY}/complaint", FIELDS), ("/complaint/1", {"action": "acknowledged"})):

@@ -20,8 +20,8 @@ from neardup.moderation.desk.moderators import (
     Moderator,
     NotPermitted,
     Right,
+    add_moderator,
     clean_name,
-    new_token,
     open_moderators,
     parse_languages,
     parse_rights,
@@ -46,7 +46,7 @@ def test_each_moderator_is_found_by_token_with_rights_and_languages(
 ) -> None:
     path = tmp_path / "moderators.toml"
     path.write_text("", encoding="utf-8")
-    secrets = {name: new_token(path, Moderator(name, "", *facts)) for name, facts in found.items()}
+    secrets = {name: add_moderator(path, Moderator(name, "", *facts)) for name, facts in found.items()}
     moderators = open_moderators(path, SHIPPED)
     for name, secret in secrets.items():
         moderator = moderators.find(secret)
@@ -70,12 +70,12 @@ def test_moderator_decides_within_rights_and_languages(
 
 def test_what_is_wrong_with_a_moderator_is_said_in_one_line(tmp_path: Path) -> None:
     path, asha = tmp_path / "moderators.toml", Moderator("Asha")
-    new_token(path, asha)
+    add_moderator(path, asha)
     with pytest.raises(Misuse, match="has a token 'Asha'"):
-        new_token(path, asha)
+        add_moderator(path, asha)
     for name in ("", " x", "a\nb", "x" * 61):
         with pytest.raises(Misuse, match="a name has up to 60 characters"):
-            new_token(path, replace(asha, name=name))
+            add_moderator(path, replace(asha, name=name))
     with pytest.raises(Misuse, match="a right is one of read, decide"):
         parse_rights(["store"])
     with pytest.raises(Misuse, match="unknown language 'klingon'"):
@@ -101,7 +101,7 @@ def secrets(tmp_path: Path) -> dict[str, str]:
     """The tokens of Asha, who decides everything, Ravi, who decides Tamil, and KAMALA, who reads."""
     path = tmp_path / "moderators.toml"
     return {
-        moderator.name: new_token(path, moderator)
+        moderator.name: add_moderator(path, moderator)
         for moderator in (
             Moderator("Asha"),
             Moderator("Ravi", languages=(TAMIL,)),
@@ -178,7 +178,7 @@ async def test_moderators_decide_what_their_tokens_permit(
 async def test_who_decides_last_of_two_goes_on_to_another_case(
     tmp_path: Path, ledger: sqlite3.Connection, secrets: dict[str, str]
 ) -> None:
-    new_token(tmp_path / "moderators.toml", Moderator("Binu"))
+    add_moderator(tmp_path / "moderators.toml", Moderator("Binu"))
     for a in (5, 7, 9):
         flag_pair(ledger, a, a + 1, EXACT)
     async with desk(tmp_path, moderators=tmp_path / "moderators.toml") as client:

@@ -16,7 +16,7 @@ from neardup.ledger import connect, meaning_flags
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk import api, api_messages
 from neardup.moderation.desk.api import OPERATIONS, describe_api
-from neardup.moderation.desk.moderators import Moderator, new_token
+from neardup.moderation.desk.moderators import Moderator, add_moderator
 from neardup.moderation.desk.queues import parse_case_queue, parse_meaning_queue
 from neardup.moderation.export.tables import MEANING_COLUMNS
 
@@ -38,7 +38,7 @@ def served(backfilled_samples: Path, tmp_path_factory: pytest.TempPathFactory) -
     folder = tmp_path_factory.mktemp("desk")
     shutil.copytree(backfilled_samples, folder, dirs_exist_ok=True)
     moderators = folder / "moderators.toml"
-    secret = new_token(moderators, Moderator("Asha"))
+    secret = add_moderator(moderators, Moderator("Asha"))
     with closing(connect(folder / "neardup.db")) as db:
         put_complaint(db, A, B)
         put_complaint(db, B, None)

@@ -11,7 +11,7 @@ from neardup.core.fingerprint.version import version
 from neardup.errors import Misuse
 from neardup.ledger import connect, now_ms, permissions, runs
 from neardup.ledger.permissions import Grant, PermissionFilter
-from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, Right, new_token
+from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, Right, add_moderator
 from neardup.moderation.permissions import import_csv
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
@@ -93,7 +93,7 @@ async def test_a_form_that_is_refused_comes_back_with_its_input(tmp_path: Path, 
     file = tmp_path / "moderators.toml"
     for rights, languages in (({Right.READ}, ()), ({Right.DECIDE}, (TAMIL,))):
         file.unlink(missing_ok=True)
-        secret = new_token(file, Moderator("Kamala", rights=frozenset(rights), languages=languages))
+        secret = add_moderator(file, Moderator("Kamala", rights=frozenset(rights), languages=languages))
         async with desk(tmp_path, moderators=file) as client:
             await sign_in(client, secret)
             form = {"token": await form_token(client, "/permissions"), "granted_by": "asha", "story_id": "1000"}

@@ -88,7 +88,7 @@ def open_moderators(path: Path, languages: Languages) -> TokenFile[Moderator]:
     return TokenFile(path, lambda path: [_make_moderator(entry, languages) for entry in read_entries(path, KEY)])
 
 
-def read_access(config: Config, listen: str) -> tuple[str, Callable[[], Sequence[Moderator]]]:
+def read_credentials(config: Config, listen: str) -> tuple[str, Callable[[], Sequence[Moderator]]]:
     """The token of a desk on HOST:PORT, "" without one, and who may log in.
 
     Raises Misuse if other machines can reach the address and no token is set, or the file of the moderators is wrong.
@@ -128,8 +128,8 @@ def parse_languages(names: Iterable[str], languages: Languages) -> tuple[Languag
         raise Misuse(f"languages: {error}") from None
 
 
-def new_token(path: Path, moderator: Moderator) -> str:
-    """Add a moderator to the file and return the token, as `http.tokens.add_token` does.
+def add_moderator(path: Path, moderator: Moderator) -> str:
+    """Add a moderator to the file; returns the token, as `http.tokens.add_token` does.
 
     Raises Misuse for a name that is not one, or is taken.
     """
