@@ -56,7 +56,7 @@ def test_outbox_holds_the_stories_after_the_last_segment(steps: list[tuple[int, 
         assert [number for number, _ in passages.list_hashes(db, 0, 99)] == numbers
         assert np.flatnonzero(versions.mask_live_numbers(db)).tolist() == numbers
         assert passages.count_unflushed(db) == len(numbers)
-        assert passages.count_left(db) == len(ever) - len(numbers)
+        assert passages.count_gone(db) == len(ever) - len(numbers)
         passages.prune_hashes(db, last)
         assert [number for number, _ in passages.list_hashes(db, 0, 99)] == [n for n in numbers if n > last]
 

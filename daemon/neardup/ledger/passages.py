@@ -31,7 +31,7 @@ MISSING = (
 )
 GROWTH = 1.1  # a count is written again once it has grown by a tenth: each new copy of a prayer would cost a write
 REVISION = "common_passages_revision"
-LEFT = "versions_left"
+GONE = "versions_left"
 Range = tuple[int, int]  # of story numbers, inclusive
 Hashes = npt.NDArray[np.uint32]
 
@@ -126,7 +126,7 @@ def list_next_missing(db: sqlite3.Connection, first: int, last: int, limit: int)
 class CommonPassage(NamedTuple):
     """A passage hash that `holders` stories hold, of which `example` is one of this language.
 
-    It is certainly common while fewer than `due_at` versions have left the ledger, see `note_left`.
+    It is certainly common while fewer than `due_at` versions are gone from the ledger, see `note_gone`.
     """
 
     language: Language
@@ -184,21 +184,21 @@ def map_common_languages(db: sqlite3.Connection, hashes: Hashes) -> dict[int, se
     return dict(found)
 
 
-def note_left(db: sqlite3.Connection, versions: int) -> None:
+def note_gone(db: sqlite3.Connection, versions: int) -> None:
     """Count versions that were replaced or removed, within the caller's transaction."""
     if versions:
-        put_meta(db, LEFT, str(count_left(db) + versions))
+        put_meta(db, GONE, str(count_gone(db) + versions))
 
 
-def count_left(db: sqlite3.Connection) -> int:
+def count_gone(db: sqlite3.Connection) -> int:
     """The number of versions that were replaced or removed."""
-    return int(get_meta(db, LEFT) or 0)
+    return int(get_meta(db, GONE) or 0)
 
 
-def list_due_for_counting(db: sqlite3.Connection, left: int, limit: int) -> Hashes:
-    """The first of the common passages, ascending, that may not be common once so many versions have left."""
+def list_due_for_counting(db: sqlite3.Connection, gone: int, limit: int) -> Hashes:
+    """The first of the common passages, ascending, that may not be common once so many versions are gone."""
     rows = db.execute(
-        "SELECT DISTINCT hash FROM common_passages WHERE due_at <= ? ORDER BY hash LIMIT ?", (left, limit)
+        "SELECT DISTINCT hash FROM common_passages WHERE due_at <= ? ORDER BY hash LIMIT ?", (gone, limit)
     )
     return np.fromiter((row[0] for row in rows), np.uint32)
 

@@ -74,7 +74,7 @@ CREATE TABLE passage_hashes (number INTEGER PRIMARY KEY, hashes BLOB NOT NULL);
 
 -- Passage hashes that so many stories hold that they nominate none.  `holders` is how many held it when that was last
 -- counted, `example` a story that holds it, NULL once that story has changed or is gone.  `due_at` is how many versions
--- must have left the ledger, see `passages.note_left`, before so few may hold it that it is not common.
+-- must be gone from the ledger, see `passages.note_gone`, before so few may hold it that it is not common.
 CREATE TABLE common_passages (
     language INTEGER NOT NULL,
     hash INTEGER NOT NULL,

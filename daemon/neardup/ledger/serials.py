@@ -77,7 +77,7 @@ def note_series(db: sqlite3.Connection, series: Iterable[tuple[int | str, int | 
         )
 
 
-def note_left(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
+def note_gone(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
     """Record that stories are about to change or to leave their series, within the caller's transaction."""
     query = f"SELECT author_id, series_id FROM stories WHERE id {AMONG} AND series_id IS NOT NULL"
     note_series(db, db.execute(query, (dump_list(story_ids),)))

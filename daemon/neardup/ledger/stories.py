@@ -268,12 +268,12 @@ def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
     for version in gone:
         candidates.leave_crowds(db, version.story_id)
     if gone:
-        serials.note_left(db, [version.story_id for version in gone])
+        serials.note_gone(db, [version.story_id for version in gone])
     for table in ("candidates", "suppressed_pairs"):
         db.executemany(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", keys)
     db.executemany("UPDATE flags SET status = 'withdrawn' WHERE a = ?1 OR b = ?1", keys)
     passages.remove_hashes(db, [version.number for version in gone])
-    passages.note_left(db, len(gone))
+    passages.note_gone(db, len(gone))
     forget_examples(db, [version.story_id for version in gone])
     return gone
 

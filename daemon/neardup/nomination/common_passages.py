@@ -128,19 +128,19 @@ async def find_common(  # noqa: PLR0917 - what a nomination has at hand
     `counted` are the numbers of holders that the index has of the hashes of each probe; `others` are stories that it
     may lack.  A probe is counted as it is now, whatever the index and the ledger have of it.
     """
-    crowded = await asyncio.to_thread(_find_crowded, probes, others, counted, most)
-    if not len(crowded):
+    widely_held = await asyncio.to_thread(_find_widely_held, probes, others, counted, most)
+    if not len(widely_held):
         return NONE_COMMON
-    left = await ledger.do(passages.count_left)  # before the holders are read: some may leave meanwhile
-    recorded = await ledger.do(passages.map_common_languages, crowded)
+    gone = await ledger.do(passages.count_gone)  # before the holders are read: some may go meanwhile
+    recorded = await ledger.do(passages.map_common_languages, widely_held)
     known = np.array(sorted(recorded), np.uint32)
     rows = [
-        CommonPassage(language, hash_, most + 1, story_id, left + 1)
+        CommonPassage(language, hash_, holders=most + 1, example=story_id, due_at=gone + 1)
         for hash_, holders in _find_holders(probes, known).items()
         for language, story_id in {holder.language: story_id for story_id, holder in holders.items()}.items()
         if language not in recorded[hash_]
     ]
-    unknown = crowded[~are_among_ascending(crowded, known)]
+    unknown = widely_held[~are_among_ascending(widely_held, known)]
     held, new, affected = await read_holders(index, ledger, unknown), list[int](), set[int]()
     own_ids = {probe.story_id for probe in probes}
     for hash_, holders in _find_holders([*others, *probes], unknown).items():
@@ -150,11 +150,11 @@ async def find_common(  # noqa: PLR0917 - what a nomination has at hand
         if surplus > 0:
             new.append(hash_)
             affected |= everyone.keys()
-            rows += _make_rows(hash_, everyone, max(len(everyone), most + 1), left + surplus)
+            rows += _make_rows(hash_, everyone, max(len(everyone), most + 1), gone + surplus)
     return Common(union(known, np.array(new, np.uint32)), FoundCommon(rows, affected))
 
 
-def _find_crowded(
+def _find_widely_held(
     probes: Sequence[Probe], others: Sequence[Probe], counted: Sequence[Counts], most: int
 ) -> PassageHashes:
     """The hashes of the probes that more than `most` stories may hold: an index may count a story twice."""
@@ -212,22 +212,22 @@ async def read_holders(index: Passages, ledger: Ledger, hashes: PassageHashes) -
 
 async def count_again(index: Passages, ledger: Ledger, detection: Detection) -> None:
     """Count again the common passages that may no longer be common, because stories were edited or removed."""
-    left = await ledger.do(passages.count_left)
-    while len(hashes := await ledger.do(passages.list_due_for_counting, left, COUNTED_AT_ONCE)):
+    gone = await ledger.do(passages.count_gone)
+    while len(hashes := await ledger.do(passages.list_due_for_counting, gone, COUNTED_AT_ONCE)):
         held = await read_holders(index, ledger, hashes)
         due_at = {
-            hash_: left + (_count_surplus(held[hash_], detection.common_passage) if hash_ in held else 1)
+            hash_: gone + (_count_surplus(held[hash_], detection.common_passage) if hash_ in held else 1)
             for hash_ in hashes.tolist()
         }
-        await ledger.do(_record_counts, left, due_at, held, detection)
+        await ledger.do(_record_counts, gone, due_at, held, detection)
 
 
 def _record_counts(
-    db: sqlite3.Connection, left: int, due_at: Mapping[int, int], held: Mapping[int, Holders], detection: Detection
+    db: sqlite3.Connection, gone: int, due_at: Mapping[int, int], held: Mapping[int, Holders], detection: Detection
 ) -> None:
     with transaction(db):
-        passages.put_due(db, {hash_: due for hash_, due in due_at.items() if due > left})
-        drop_common(db, {hash_: held[hash_] for hash_, due in due_at.items() if due <= left}, detection)
+        passages.put_due(db, {hash_: due for hash_, due in due_at.items() if due > gone})
+        drop_common(db, {hash_: held[hash_] for hash_, due in due_at.items() if due <= gone}, detection)
 
 
 def drop_common(db: sqlite3.Connection, held: Mapping[int, Holders], detection: Detection) -> None:

@@ -104,7 +104,7 @@ class PassageSweep:
     async def _record_common(self, common: CommonHashes) -> None:
         """Record common passages, and have the pairs of those not on record verified again."""
         flagged = await self._ledger.do(verification.is_reverification_possible)
-        left = await self._ledger.do(passages.count_left)
+        gone = await self._ledger.do(passages.count_gone)
         rows = list(zip(*(column.tolist() for column in common), strict=True))
         for start in range(0, len(rows), ROWS_PER_COMMIT):
             part, holders = rows[start : start + ROWS_PER_COMMIT], set[int]()
@@ -113,7 +113,7 @@ class PassageSweep:
             unknown = np.setdiff1d(hashes, np.array(list(recorded), np.uint32))
             for held in (await read_holders(self._passages, self._ledger, unknown)).values():
                 holders.update(held)
-            await self._ledger.do(_put_common, part, left, holders)
+            await self._ledger.do(_put_common, part, gone, holders)
 
     async def _drop_others(self, common: PassageHashes) -> None:
         """Record that all but these hashes, which ascend, are not common."""
@@ -197,15 +197,15 @@ class PassageSweep:
 
 
 def _put_common(
-    db: sqlite3.Connection, rows: Sequence[tuple[int, int, int, int]], left: int, affected: Collection[int]
+    db: sqlite3.Connection, rows: Sequence[tuple[int, int, int, int]], gone: int, affected: Collection[int]
 ) -> None:
     """Record common passages, given as the columns of CommonHashes; `affected` are holders, by id.
 
-    `left` is how many versions had left when they were counted.
+    `gone` is how many versions were gone when they were counted.
     """
     stories = versions.read_holders(db, [example for *_, example in rows])
     described = [
-        CommonPassage(story.language, passage, holders, story.story_id, left + surplus)
+        CommonPassage(story.language, passage, holders, story.story_id, due_at=gone + surplus)
         for passage, holders, surplus, example in rows
         for story in [stories[example]]
     ]

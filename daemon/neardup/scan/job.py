@@ -66,7 +66,7 @@ class ComparedDocument(NamedTuple):
 
 
 class Processes(NamedTuple):
-    """The processes of a scan, and the reader and the verifier of this one, for what they cannot do."""
+    """The worker processes of a scan; `reader` and `verifier` work in this process, in place of one that died."""
 
     workers: Workers
     reader: Reader
@@ -194,7 +194,7 @@ class Scan:
         results, refused = list[tuple[Story, PageResult]](), list[DeadLettered]()
         async for read in self._yield_in_order(self._read(batch) async for batch in _cut_batches(listed)):
             for document, found in read:
-                match self._make_result(document, found):
+                match self._take_up(document, found):
                     case DeadLettered() as outcome:
                         refused.append(outcome)
                     case result:
@@ -241,10 +241,10 @@ class Scan:
         utf8 = None if text is None else text.encode()
         return await asyncio.to_thread(self._processes.reader.keep, document, result, utf8)
 
-    def _make_result(
+    def _take_up(
         self, document: Document | BadDocument, read: ReadDocument | None
     ) -> tuple[Story, PageResult] | DeadLettered:
-        """What the next document was read as; it is compared if it can be."""
+        """Count the next document, and keep it for the comparison if it has a fingerprint; returns its outcome."""
         self.progress.position += 1
         number, name = self.progress.position, UNPRINTABLE.sub("\ufffd", document.name)
         if isinstance(document, Document) and read is not None and read.wrong_script is not None:
@@ -307,7 +307,7 @@ class Scan:
         """Record the common passages; returns their hashes, ascending, by language."""
         examples = [self._compared[place] for place in nominated.common.examples.tolist()]
         rows = [
-            CommonPassage(example.language, hash_, holders, example.id, surplus)
+            CommonPassage(example.language, hash_, holders, example.id, due_at=surplus)
             for example, hash_, holders, surplus in zip(
                 examples, *(column.tolist() for column in nominated.common[:3]), strict=True
             )
