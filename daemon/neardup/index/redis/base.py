@@ -75,7 +75,7 @@ class RedisIndex(ABC):
         self._parts = [[language] for language in bandings] if cluster else [list(bandings)]
         self._applied = [f"neardup:applied:{name}" for name in self._names.values()] if cluster else ["neardup:applied"]
         self._server = Server(clients, self._applied)
-        self._get_applied = [make_read_command(key) for key in self._applied]
+        self._position_reads = [make_read_command(key) for key in self._applied]
         self._index_key = compile_key_pattern([*codes, *codes.values()])
         self._guard = FillGuard(self._send, self._names)
 
@@ -105,7 +105,7 @@ class RedisIndex(ABC):
 
     async def read_position(self) -> IndexPosition:
         """What the index records about itself; no position if records are lost or unreadable."""
-        replies = await self._send([*(make_read_command(f"neardup:{fact}") for fact in FACTS), *self._get_applied])
+        replies = await self._send([*(make_read_command(f"neardup:{fact}") for fact in FACTS), *self._position_reads])
         facts = dict(zip(FACTS, map(parse_text, replies), strict=False))
         if is_damaged(facts, self._bits_of):
             return IndexPosition(facts["ledger"], facts["version"], None)
@@ -128,9 +128,9 @@ class RedisIndex(ABC):
         requests, mgets = packed.make_requests(probes) if few else await asyncio.to_thread(packed.make_requests, probes)
         commands = [
             make_read_command("neardup:bits"),
-            *self._get_applied,
+            *self._position_reads,
             *chain.from_iterable(mgets),
-            *self._get_applied,
+            *self._position_reads,
         ]
         replies = iter(await self._send(commands))
         [bits_record] = islice(replies, 1)
@@ -156,7 +156,7 @@ class RedisIndex(ABC):
                 await pipe.watch(key, *count_keys)
                 before = parse_number(await pipe.get(key))
                 refuse_gap(before, since)
-                self._guard.refuse_loss(
+                self._guard.refuse_loss(  # after a build, whose buckets no position vouches for yet
                     [parse_number(await pipe.get(count_key)) for count_key in count_keys], languages
                 )
                 new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]

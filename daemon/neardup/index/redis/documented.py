@@ -82,7 +82,7 @@ class Documented(RedisIndex):
         ]
         sinters = [self._sinter(banding, [probes[n] for n in chunk]) for banding, chunk in chunks]
         (applied, results), replies = await asyncio.gather(
-            super().look_up(probes), self._send([*self._get_applied, *sinters, *self._get_applied])
+            super().look_up(probes), self._send([*self._position_reads, *sinters, *self._position_reads])
         )
         parts = len(self._applied)
         for (banding, chunk), reply in zip(chunks, replies[parts:], strict=False):
@@ -92,7 +92,7 @@ class Documented(RedisIndex):
                 ids = _parse_ids(members)
                 result.ids.update(ids)
                 if len(ids) > banding.max_bucket:
-                    bucket = _make_intersection(probes[chunk[nth]], divide_bands(banding.hamming)[group])
+                    bucket = _make_bucket(probes[chunk[nth]], divide_bands(banding.hamming)[group])
                     result.large[bucket] = len(ids)
         return find_earliest([applied, *map(parse_position, (*replies[:parts], *replies[-parts:]))]), results
 
@@ -114,7 +114,7 @@ class Documented(RedisIndex):
         for command, story_id, banded in moves:
             last.setdefault(banded.language, {})[story_id] = banded.simhash.hex() if command == "SADD" else None
         for language, hashes in last.items():
-            key = self._hashes(language)
+            key = self._make_simhashes_key(language)
             removed = [story_id for story_id, digits in hashes.items() if digits is None]
             present = [(story_id, digits) for story_id, digits in hashes.items() if digits is not None]
             yield from (("HDEL", key, *chunk) for chunk in cut_batches(removed))
@@ -127,7 +127,7 @@ class Documented(RedisIndex):
             spool.put(language, SIMHASHES, stories.ids, stories.simhashes.view(">u2").astype(np.uint16))
             digits = [simhash.tobytes().hex() for simhash in stories.simhashes]
             hashes = list(zip(stories.ids.tolist(), digits, strict=True))
-            key = self._hashes(language)
+            key = self._make_simhashes_key(language)
             commands = [("HSET", key, *chain.from_iterable(chunk)) for chunk in cut_batches(hashes)]
             await self._guard.write(language, commands)
 
@@ -147,13 +147,13 @@ class Documented(RedisIndex):
             replies = await self._send(list(reads))
             for at, n in enumerate(chunk):
                 *members, digits = replies[at * width : (at + 1) * width]
-                counts[n] += BANDS - sum(members) + (digits != _write_digits(stories[n]))
+                counts[n] += BANDS - sum(members) + (digits != _encode_simhash(stories[n]))
         return counts
 
     def _reads_of(self, story: Change) -> Iterator[Command]:
         assert story.new is not None
         yield from (("SISMEMBER", key, story.story_id) for key in self._band_keys(story.new))
-        yield ("HGET", self._hashes(story.new.language), story.story_id)
+        yield ("HGET", self._make_simhashes_key(story.new.language), story.story_id)
 
     async def restore(self, stories: Sequence[Change]) -> None:
         """Write the bands of both fingerprints and the SimHashes of these stories again."""
@@ -162,19 +162,21 @@ class Documented(RedisIndex):
         for story in stories:
             assert story.new is not None
             commands += [("SADD", key, story.story_id) for key in self._band_keys(story.new)]
-            commands.append(("HSET", self._hashes(story.new.language), story.story_id, story.new.simhash.hex()))
+            commands.append(
+                ("HSET", self._make_simhashes_key(story.new.language), story.story_id, story.new.simhash.hex())
+            )
         for chunk in cut_batches(commands):
             await self._send(chunk)
 
     async def count_stories(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
-        replies = await self._send([("HLEN", self._hashes(language)) for language in self._bandings])
+        replies = await self._send([("HLEN", self._make_simhashes_key(language)) for language in self._bandings])
         return {language: n for language, n in zip(self._bandings, replies, strict=True) if n}
 
     async def read_bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         """The number of members of each bucket, of SimHashes and signatures, that a story of the sample falls into."""
         keys = {
-            _make_intersection(probe, range(band, band + 1)): key
+            _make_bucket(probe, range(band, band + 1)): key
             for probe in sample
             for band, key in enumerate(self._band_keys(probe))
         }
@@ -202,16 +204,16 @@ class Documented(RedisIndex):
         name = self._names[banded.language]
         return [f"{name}:{band}:{value}" for band, value in enumerate(cut_band_values(banded.simhash))]
 
-    def _hashes(self, language: Language) -> str:
+    def _make_simhashes_key(self, language: Language) -> str:
         return f"simhashes:{self._names[language]}"
 
 
-def _make_intersection(banded: BandedFingerprint, bands: range) -> Bucket:
+def _make_bucket(banded: BandedFingerprint, bands: range) -> Bucket:
     values = cut_band_values(banded.simhash)
     return Bucket(BucketKind.SIMHASH, banded.language, bands[0], tuple(int(values[band], 16) for band in bands))
 
 
-def _write_digits(story: Change) -> bytes:
+def _encode_simhash(story: Change) -> bytes:
     assert story.new is not None
     return story.new.simhash.hex().encode()
 
