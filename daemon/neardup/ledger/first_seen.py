@@ -44,7 +44,7 @@ class History(StrEnum):
     """How the ledger's log relates to the heads that earlier runs recorded."""
 
     WHOLE = "whole"
-    RESTORED = "restored"  # it is the beginning of what was recorded
+    RESTORED = "restored"  # it is a prefix of what was recorded
     REWRITTEN = "rewritten"
 
 
@@ -124,8 +124,8 @@ def _hash_rows(db: sqlite3.Connection, start: int, end: int) -> bytes:
 def record_head(db: sqlite3.Connection, ledger: Path) -> History:
     """Add the head of the tree to the file beside the ledger, unless it is the last one there.  Raises OSError.
 
-    Call it before a run appends, so that a restored ledger is known for one: its heads replace the later ones.  That of
-    a rewritten ledger is not recorded.
+    Call it before a run appends, so that a restored ledger is recognised: its head replaces the larger ones.  The head
+    of a rewritten ledger is not recorded.
     """
     heads, current = read_heads(ledger), compute_head(db)
     history = compare_with_heads(db, heads)
@@ -140,7 +140,7 @@ def record_head(db: sqlite3.Connection, ledger: Path) -> History:
 def read_heads(ledger: Path) -> list[TreeHead]:
     """The heads that runs recorded, in order; a line that a power cut left half written is left out.
 
-    A head that is smaller than those before is that of a ledger that was restored, which replaces them.
+    A head that is smaller than earlier ones is of a restored ledger, and replaces them.
     """
     heads = list[TreeHead]()
     with suppress(FileNotFoundError):
@@ -155,7 +155,7 @@ def read_heads(ledger: Path) -> list[TreeHead]:
 def compare_with_heads(db: sqlite3.Connection, heads: Sequence[TreeHead]) -> History:
     """How the log relates to the heads that runs recorded.
 
-    Of those that it covers only the largest is compared, since a tree has the trees of all its beginnings.
+    Of the heads that are not larger than the log only the largest is compared: its root covers the smaller ones.
     """
     present = count_entries(db)
     covered = max((recorded for recorded in heads if recorded.size <= present), default=None)

@@ -1,8 +1,8 @@
 """Clusters: stories joined by verified flags.
 
-Union-find (Tarjan, JACM 1975).  A cluster may be a chain, whose ends have nothing in common; so each cluster names
-the two members that are furthest apart, and its weakest edge.  Where a corpus is cleaned of copies, a policy says which
-members of a cluster to keep.
+Union-find (Tarjan, JACM 1975).  A cluster may be a chain, whose ends have nothing in common; so each cluster names two
+members that are far apart, and its weakest edge.  Where a corpus is cleaned of copies, a policy says which members of a
+cluster to keep.
 """
 
 from collections import Counter, defaultdict
@@ -24,9 +24,10 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 class Cluster(Struct, frozen=True):
     """Stories joined by flags.
 
-    `stories` are in the order of publication; the `undated` ones, whose times are unknown, come last, in the order of
+    `stories` are in the order of publication; the last `undated` of them are those without a time, in the order of
     their ids.  `earliest` is that of `core.publication_order`: likely the original, None if it is not known.  `ends`
-    are the two members that are furthest apart: `steps` flags on the shortest path between them.
+    are two members that are far apart, with `steps` flags on the shortest path between them: the furthest from the
+    first of `stories`, and the furthest from that one.  In a cluster without cycles no two are further apart.
     """
 
     stories: tuple[int, ...]
@@ -72,7 +73,7 @@ def find_clusters(edges: Sequence[Edge], published: Mapping[int, int | None]) ->
 def find_cluster_of_each(edges: Sequence[Edge], published: Mapping[int, int | None]) -> dict[int, tuple[int, int]]:
     """Each story of an edge -> its cluster's first story, which names the cluster, and its size.
 
-    Needs less memory than `clusters`.
+    Needs less memory than `find_clusters`.
     """
     root = find_roots(edges)
     first: dict[int, int] = {}
