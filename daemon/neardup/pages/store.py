@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 REFERENCE = "reference://"  # before the path of a work's page, below the URL of the works
 MODULES_OF_S3 = "neardup.pages.s3", "botocore.session"
 DOT_SEGMENTS = {".", ".."}  # would leave content.url
-GUNZIP_STEP = 16_384  # bytes: each gzip member costs a copy of the rest of its step, and so never of the whole body
+GUNZIP_STEP = 16_384  # bytes at a time: zlib copies what follows a gzip member, else the whole rest of the body
 RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 
 
@@ -54,7 +54,7 @@ def open_store(content: AnyContent) -> "Bucket | Folder | TextFile":
 
 
 def list_modules(contents: Iterable[AnyContent]) -> Sequence[str]:
-    """The modules that opening these stores and their transfers loads."""
+    """The modules that these stores and their transfers need, imported before a reader process is forked."""
     return MODULES_OF_S3 if any(content.url.startswith("s3:") for content in contents) else ()
 
 
@@ -74,8 +74,8 @@ def make_path(content: AnyContent, story: Story) -> str:
 
 def make_paths(content: AnyContent, stories: StoryColumns) -> list[str]:
     """The pages of stories, as paths below content.url."""
-    made = zip(stories.paths, stories.languages, stories.ids, strict=True)
-    return [path or content.key.format(language=language, id=story_id) for path, language, story_id in made]
+    columns = zip(stories.paths, stories.languages, stories.ids, strict=True)
+    return [path or content.key.format(language=language, id=story_id) for path, language, story_id in columns]
 
 
 def find_location(
@@ -147,7 +147,7 @@ class Pages:
 def _gunzip(body: bytes, limit: int) -> bytes:
     """Decompress all members, up to one byte more than `limit`; what is not gzip is returned as it is.
 
-    So is a file that is not whole, unless it was cut because it has more than `limit` bytes itself.
+    A body that ends within a member is returned as it is too, unless it is longer than `limit`, and so was cut itself.
     """
     whole, member, inflater, inside = bytearray(), bytearray(), _make_inflater(), False
     for start in range(0, len(body), GUNZIP_STEP):

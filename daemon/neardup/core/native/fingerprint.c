@@ -18,9 +18,9 @@ enum {
     WINDOW = 24,        /* grams of which one is sampled */
     MIN_SHINGLES = 20,  /* of a story with a signature */
     SKELETON_GRAM = 14, /* consonants */
-    LEAST = 24,         /* skeleton hashes of a story, if it has so many grams */
-    SHARE = 96,         /* one of so many grams, if that is more */
-    LEAST_COMMON = 22,  /* percent of the words of a text; one with less is in no language with a list of common words */
+    LEAST = 24,         /* the fewest skeleton hashes of a story that has so many grams */
+    SHARE = 96,         /* of a long skeleton one gram of so many is sampled */
+    LEAST_COMMON = 22,  /* percent of common words; a text with less is in no language that has a list of them */
     NEARBY = 4,         /* words from one of a rare pair to the other */
     SPARE = 3,          /* times as many hashes as are wanted are expected below the limit */
     DIGEST_BITS = 128,
@@ -324,7 +324,8 @@ static void insertion_sort(uint64_t *numbers, size_t count) {
     }
 }
 
-/* Sort numbers of at most `bytes` bytes, which must be even: a long list by radix sort, the lowest byte first. */
+/* Sort numbers of at most `bytes` bytes: a long list by radix sort, the lowest byte first.  `bytes` is even, since each
+ * pass moves the numbers from one array to the other. */
 static void sort(uint64_t *numbers, size_t count, uint64_t *spare, int bytes) {
     if (count <= SHORT_LIST) {
         insertion_sort(numbers, count);
@@ -364,7 +365,7 @@ static size_t sample_passages(const uint64_t *shingles, size_t words, uint64_t *
 
 /* ---- skeleton ---- */
 
-/* Keep equal classes in a row once, without a branch again; returns how many are left. */
+/* Keep one of equal classes in a row, without a branch; returns how many are left. */
 static size_t keep_skeleton(uint8_t *classes, size_t count) {
     uint8_t before = NO_CONSONANT;
     size_t kept = 0;
@@ -463,7 +464,7 @@ typedef struct {
     uint64_t *hashes, *shingles, *grams, *low, *spare, *passages;
     uint32_t *places, *slots, *packed;
     DistinctWord *distinct;
-    size_t slot_count, room;
+    size_t slot_count;
 } Parts;
 
 /* Take the parts of the room that the words need; false, with what they need in `out->room`, if there is too little. */
