@@ -45,7 +45,7 @@ def permit(
     A copy that is permitted opens no case.  FILE.csv has the columns granted_by, story_id, serial, catalogue,
     granted_to, licence, since, until and note, as far as they are needed; nothing is stored of a file with a wrong row.
     """
-    from neardup.ledger import open_to_write, permissions, read
+    from neardup.ledger import open_to_write, permissions
     from neardup.moderation.permissions import import_csv, parse_grant
 
     choices = [file is not None, revoke is not None, any(value is not None for value in fields.values())]
@@ -54,7 +54,6 @@ def permit(
     if not any(choices):
         _list_permissions(config, as_json=as_json)
         return
-    read(config.ledger.path).close()  # it fails without a ledger, where `connect` would make one
     who = name or getuser()
     with open_to_write(config.ledger.path) as db:
         if file is not None:

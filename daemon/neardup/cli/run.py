@@ -215,9 +215,6 @@ def dead_letters_(
         _list_dead_events(config, keys, reason, drop=drop, as_json=as_json)
         return
     choice = DeadLetterFilter(reason, tuple(map(_make_key, keys)))
-    with open_snapshot(config.ledger.path) as db:
-        counts = dead_letters.count_by_reason(db, choice)
-        shown = [] if drop else dead_letters.select(db, choice, limit=-1 if as_json else SHOWN)
     if drop:
         if not keys and reason is None:
             raise Misuse("--drop needs KEYs or --reason")
@@ -226,6 +223,9 @@ def dead_letters_(
         deleted = format_count(dropped, "dead letter was deleted", "dead letters were deleted")
         print_answer({"dropped": dropped}, deleted, as_json=as_json)
         return
+    with open_snapshot(config.ledger.path) as db:
+        counts = dead_letters.count_by_reason(db, choice)
+        shown = dead_letters.select(db, choice, limit=-1 if as_json else SHOWN)
     for dead_letter in shown:
         dead_letter |= {name: format_time(dead_letter[name]) for name in ("first_at", "last_at")}
     if as_json:
@@ -241,25 +241,30 @@ def dead_letters_(
 @json_option
 def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, webhooks: bool, as_json: bool) -> None:
     """Process the stories of dead letters again: all but those in quarantine, or only the selected ones."""
-    from neardup.ledger import dead_letters, open_snapshot
+    from neardup.ledger import dead_letters, open_to_write
     from neardup.ledger.dead_letters import DeadLetterFilter
 
     if webhooks:
         _retry_events(config, keys, reason, as_json=as_json)
         return
-    with open_snapshot(config.ledger.path) as db:
+    with open_to_write(config.ledger.path) as db:
         dead_letters.refuse_unknown(db, shown := {_make_key(shown): shown for shown in keys})
     run_and_print(config, "retry", as_json, dead_letters=DeadLetterFilter(reason, tuple(shown)))
 
 
-def _read_dead_events(config: "Config", keys: tuple[str, ...], reason: str | None) -> list[dict[str, Any]]:
-    """The dead events of webhooks with these keys, all without any, each with its line.  Raises Misuse."""
-    from neardup.ledger import open_snapshot, webhook_events
+def _read_dead_events(
+    config: "Config", keys: tuple[str, ...], reason: str | None, *, to_write: bool
+) -> list[dict[str, Any]]:
+    """The dead events of webhooks with these keys, all without any, each with its line.  Raises Misuse.
+
+    A ledger of an earlier schema is upgraded if the caller is going `to_write`, else refused.
+    """
+    from neardup.ledger import open_snapshot, open_to_write, webhook_events
     from neardup.moderation.webhook import format_event
 
     if reason is not None:
         raise Misuse("--webhooks and --reason exclude each other")
-    with open_snapshot(config.ledger.path) as db:
+    with (open_to_write if to_write else open_snapshot)(config.ledger.path) as db:
         found = webhook_events.list_dead(db, keys)
     if unknown := set(keys).difference(event["key"] for event in found):
         raise Misuse(f"no dead event {min(unknown)}")
@@ -272,7 +277,7 @@ def _list_dead_events(
     from neardup.cli import output
     from neardup.ledger import open_to_write, webhook_events
 
-    found = _read_dead_events(config, keys, reason)
+    found = _read_dead_events(config, keys, reason, to_write=drop)
     if drop:
         if not keys:
             raise Misuse("--drop needs KEYs")
@@ -290,7 +295,7 @@ def _retry_events(config: "Config", keys: tuple[str, ...], reason: str | None, *
     from neardup.ledger import Ledger
     from neardup.moderation.webhook import post_dead_events
 
-    _read_dead_events(config, keys, reason)
+    _read_dead_events(config, keys, reason, to_write=True)
     with closing(Ledger(config.ledger.path)) as ledger:
         tally = run_async(lambda _: post_dead_events(ledger.do, config, keys))
     waiting = f"; {format_count(tally.waiting, 'waits', 'wait')} for the next attempt" if tally.waiting else ""

@@ -72,7 +72,14 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def read(path: Path) -> sqlite3.Connection:
-    """Open the ledger for reading only.  Raises Fatal, also where there is none yet."""
+    """Open the ledger for reading only.  Raises Fatal, also where there is none yet, or one to be upgraded first."""
+    db = read_any_schema(path)
+    schema.refuse_former_version(schema.read_version(db), path)
+    return db
+
+
+def read_any_schema(path: Path) -> sqlite3.Connection:
+    """As `read`, but also a ledger that is to be upgraded, which this program may copy as it is."""
     try:
         if not path.exists():
             raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
@@ -90,7 +97,6 @@ def read(path: Path) -> sqlite3.Connection:
         schema.refuse_unknown_versions(version, path)
         if version == 0:
             raise Fatal(f"no ledger at {path} yet: run `neardup backfill` first")
-        schema.refuse_former_version(version, path)
     except FAILURES as error:
         raise _explain_failure_to(f"read the ledger {path}", path, error) from error
     except OSError as error:
@@ -167,7 +173,11 @@ def open_snapshot(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def open_to_write(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that is closed at the end.  Raises as `connect` and `translate_errors` do."""
+    """A connection that is closed at the end, to a ledger that exists, of any schema that can be upgraded.
+
+    Raises as `connect` and `translate_errors` do, Fatal where there is no ledger yet.
+    """
+    read_any_schema(path).close()
     with closing(connect(path)) as db, translate_errors(path):
         yield db
 

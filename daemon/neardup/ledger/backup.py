@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
-from neardup.ledger import connect, files, now_ms, outbox, read, runs, snapshot
+from neardup.ledger import connect, files, now_ms, outbox, read_any_schema, runs, schema, snapshot
 from neardup.sqlite import FAILURES, explain_failure, sync_folder
 
 PAGES_A_STEP = 4096  # 16 MB
@@ -41,11 +41,14 @@ class Companion(Protocol):
 def back_up(ledger: Path, to: Path, companions: Sequence[Companion]) -> int:
     """Copy the ledger to a path, completely or not at all, replacing a file there.  Returns the copy's size in bytes.
 
+    A ledger of an earlier schema is copied as it is, and not upgraded: so the copy is not recorded in it.
+
     Raises Misuse for a path that cannot be that of a copy, Transient where another copy to it is in progress, Fatal
     where the copy cannot be written or turns out damaged.
     """
     _refuse_path(to, ledger)
-    with closing(read(ledger)) as source:
+    with closing(read_any_schema(ledger)) as source:
+        is_former = schema.read_version(source) < schema.VERSION
         try:
             with _open_part(to) as (part, handle):
                 os.fchmod(handle, stat.S_IMODE(ledger.stat().st_mode) & files.SHARED_MODE)
@@ -62,8 +65,9 @@ def back_up(ledger: Path, to: Path, companions: Sequence[Companion]) -> int:
             raise Fatal(f"cannot write {to}: {error.strerror}") from error
         except FAILURES as error:
             raise explain_failure(error, f"cannot copy the ledger to {to}") from error
-    with suppress(NeardupError), closing(connect(ledger)) as db:  # the copy is valid even if it cannot be recorded
-        runs.put(db, runs.BACKED_UP, str(now_ms()))
+    if not is_former:
+        with suppress(NeardupError), closing(connect(ledger)) as db:  # the copy is valid even if it cannot be recorded
+            runs.put(db, runs.BACKED_UP, str(now_ms()))
     return to.stat().st_size
 
 
