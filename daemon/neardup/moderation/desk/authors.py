@@ -127,8 +127,6 @@ async def _write(
     request: web.Request, work: Callable[[sqlite3.Connection, str, NewVerdict], None]
 ) -> web.StreamResponse:
     author_id, given = read_author_id(request), read_verdict(request, Verdict.REOPENED)
-    if isinstance(given, web.Response):
-        return given
     await get_desk(request).ledger.write(work, author_id, given)
     get_desk(request).wake_posting.set()
     raise web.HTTPSeeOther(make_author_url(author_id))

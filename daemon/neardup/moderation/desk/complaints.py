@@ -11,17 +11,17 @@ from aiohttp import web
 from neardup.ledger import complaints, now_ms
 from neardup.ledger.complaints import ANSWERS, BY_HAND, NOTICES, Closed, Complaint, Step
 from neardup.moderation.desk.addresses import read_story_id
-from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, Right, clean_name, clean_note
+from neardup.moderation.desk.moderators import Moderator, Right, clean_name, clean_note
 from neardup.moderation.desk.pages import (
-    find_moderator,
+    SendAgain,
+    read_note,
     render_page,
-    render_send_again,
-    render_unknown_moderator,
     require_moderator,
+    require_sender,
 )
 from neardup.moderation.desk.parts import FORM, Desk, get_desk
 from neardup.moderation.desk.queues import read_number
-from neardup.moderation.interface import gettext, number, translate_later
+from neardup.moderation.interface import translate_later
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, make_evidence, receive
 from neardup.records import Language
 from neardup.source.parse import parse_id
@@ -89,15 +89,13 @@ async def _read_complaint(request: web.Request) -> Complaint:
 
 async def record(request: web.Request) -> web.StreamResponse:
     """POST /story/ID/complaint: fields complainant, contact, note, copied (an id or none), copied_text."""
-    desk, form, moderator = get_desk(request), request[FORM], find_moderator(request)
-    if moderator is None:
-        return render_unknown_moderator(request)
+    desk, form, moderator = get_desk(request), request[FORM], require_sender(request)
     moderator.require([])
     original = form.get("copied", "").strip()
     try:
         original_id = parse_id(original) if original else None
     except ValueError as error:
-        return render_send_again(request, 400, REFUSED, str(error), LABELS)
+        raise SendAgain(400, REFUSED, str(error), LABELS) from None
     given = GivenComplaint(
         read_story_id(request),
         clean_name(form.get("complainant", "")),
@@ -109,35 +107,24 @@ async def record(request: web.Request) -> web.StreamResponse:
     try:
         complaint = await receive(desk.complaints, given, moderator.name)
     except ComplaintRefused as error:
-        return render_send_again(request, 400, REFUSED, f"{error}.".capitalize(), LABELS)
+        raise SendAgain(400, REFUSED, f"{error}.".capitalize(), LABELS) from None
     _announce(desk, complaint.number, Step.RECEIVED)
     raise web.HTTPSeeOther(f"/complaint/{complaint.number}")
 
 
 async def act(request: web.Request) -> web.StreamResponse:
     """POST /complaint/NUMBER: fields `action` and `note`."""
-    desk, form, moderator, complaint = (
-        get_desk(request),
-        request[FORM],
-        find_moderator(request),
-        await _read_complaint(request),
-    )
-    action, note = form.get("action", ""), clean_note(form.get("note", ""))
+    desk, form, complaint = get_desk(request), request[FORM], await _read_complaint(request)
+    action, note = form.get("action", ""), read_note(form.get("note", ""))
     if action not in ACTIONS:
         raise web.HTTPBadRequest(reason=translate_later("Unknown action"))
-    if moderator is None:
-        return render_unknown_moderator(request)
+    moderator = require_sender(request)
     if action in NEED_WORDS and not note:
-        return render_send_again(
-            request, 400, translate_later("Words are needed"), translate_later("Say what was answered, or why.")
-        )
-    if len(note) > MAX_NOTE_LENGTH:
-        limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
-        return render_send_again(request, 400, translate_later("The note is too long"), limit)
+        raise SendAgain(400, translate_later("Words are needed"), translate_later("Say what was answered, or why."))
     try:
         await perform(desk, complaint, action, note, moderator)
     except Closed as error:
-        return render_send_again(request, 409, translate_later("The complaint is closed"), f"{error}.".capitalize())
+        raise SendAgain(409, translate_later("The complaint is closed"), f"{error}.".capitalize()) from None
     raise web.HTTPSeeOther(f"/complaint/{complaint.number}")
 
 

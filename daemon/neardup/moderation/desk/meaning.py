@@ -144,8 +144,6 @@ async def decide(request: web.Request) -> web.StreamResponse:
     """POST /meaning/A/B/verdict: fields `verdict`, `note`, `seen` and `query`; leads to the next pair of the queue."""
     desk, pair = get_desk(request), read_pair(request)
     given = read_verdict(request)
-    if isinstance(given, web.Response):
-        return given
     queue = parse_meaning_queue(read_query(request), desk.config)
     found = await desk.ledger.read(_read_meaning_pair, pair, queue)
     try:
@@ -169,8 +167,6 @@ async def undo(request: web.Request) -> web.StreamResponse:
     """POST /meaning/A/B/undo: undo the latest verdict; fields `seen` and `query`; leads back to the pair."""
     desk, pair = get_desk(request), read_pair(request)
     given = read_verdict(request, Verdict.REOPENED)
-    if isinstance(given, web.Response):
-        return given
     try:
         undone = await desk.ledger.write(undo_latest, pair, given)
     except Conflict as error:

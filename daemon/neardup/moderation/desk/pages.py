@@ -22,11 +22,18 @@ from neardup.http.problems import Handler
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.addresses import make_author_url, make_case_url, make_pair_url, make_story_url
 from neardup.moderation.desk.deciding import OFFERED
-from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, choose_local_path, clean_name
+from neardup.moderation.desk.moderators import (
+    MAX_NOTE_LENGTH,
+    NAME_COOKIE,
+    Moderator,
+    choose_local_path,
+    clean_name,
+    clean_note,
+)
 from neardup.moderation.desk.parts import FORM, SESSION, get_desk
 from neardup.moderation.desk.queues import format_meaning_query
 from neardup.moderation.desk.sessions import LOGIN_COOKIE, set_cookie
-from neardup.moderation.interface import CURRENT, ENGLISH, Interface, gettext, translate_later
+from neardup.moderation.interface import CURRENT, ENGLISH, Interface, gettext, number, translate_later
 from neardup.moderation.templating import hash_for_csp, make_environment, make_font_rules, read_static
 
 LANGUAGE_COOKIE = "neardup_language"
@@ -46,6 +53,13 @@ def find_login(request: web.Request) -> Moderator | None:
     return sessions.find_login(desk.keys, session, request.cookies.get(LOGIN_COOKIE, ""), desk.moderators())
 
 
+class SendAgain(Exception):
+    """A form is not taken: what `render_send_again` is to say of it."""
+
+    def __init__(self, status: int, title: str, message: str, labels: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(status, title, message, labels)
+
+
 def find_moderator(request: web.Request) -> Moderator | None:
     """The moderator who sends a request; None if the desk does not know."""
     if get_desk(request).has_moderators:
@@ -60,6 +74,26 @@ def require_moderator(request: web.Request) -> Moderator:
     if moderator is None:
         raise web.HTTPSeeOther(f"/name?back={quote(request.path_qs if request.method == 'GET' else '/')}")
     return moderator
+
+
+def require_sender(request: web.Request) -> Moderator:
+    """The moderator who sends a form.  Raises SendAgain if the desk does not know who that is any more."""
+    moderator = find_moderator(request)
+    if moderator is None:
+        message = translate_later(
+            "The desk no longer knows your name. Enter it at /name in another tab, then send this again."
+        )
+        raise SendAgain(403, translate_later("Who are you?"), message)
+    return moderator
+
+
+def read_note(text: str) -> str:
+    """The note of a form as it is stored.  Raises SendAgain for one that is too long."""
+    note = clean_note(text)
+    if len(note) > MAX_NOTE_LENGTH:
+        limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
+        raise SendAgain(400, translate_later("The note is too long"), limit)
+    return note
 
 
 @cache
@@ -202,11 +236,3 @@ def render_send_again(
         labels=labels,
         note=form.get("note"),
     )
-
-
-def render_unknown_moderator(request: web.Request) -> web.Response:
-    """The page that keeps the input of a form whose sender the desk does not know any more."""
-    message = translate_later(
-        "The desk no longer knows your name. Enter it at /name in another tab, then send this again."
-    )
-    return render_send_again(request, 403, translate_later("Who are you?"), message)

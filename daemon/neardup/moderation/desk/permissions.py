@@ -14,7 +14,7 @@ from aiohttp import web
 from neardup.ledger import now_ms, permissions, stories
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused
 from neardup.moderation.desk.moderators import Moderator, Right
-from neardup.moderation.desk.pages import find_moderator, render_page, render_unknown_moderator, require_moderator
+from neardup.moderation.desk.pages import render_page, require_moderator, require_sender
 from neardup.moderation.desk.parts import FORM, get_desk
 from neardup.moderation.desk.queues import read_number
 from neardup.moderation.interface import translate_later
@@ -49,9 +49,7 @@ async def show(request: web.Request) -> web.Response:
 
 async def enter(request: web.Request) -> web.StreamResponse:
     """POST /permissions: the fields FIELDS; a form that is refused comes back with its input."""
-    moderator, form = find_moderator(request), request[FORM]
-    if moderator is None:
-        return render_unknown_moderator(request)
+    moderator, form = require_sender(request), request[FORM]
     try:
         entered = await get_desk(request).ledger.write(_enter, parse_grant(form), moderator)
     except (PermissionRefused, WrongField) as error:

@@ -50,8 +50,6 @@ async def show_next(request: web.Request) -> web.Response:
 async def review(request: web.Request) -> web.StreamResponse:
     """POST /second/ID/verdict: fields `verdict`, `note` and `seen`; leads to the next case."""
     desk, case_id, given = get_desk(request), read_story_id(request), read_verdict(request)
-    if isinstance(given, web.Response):
-        return given
     if given.verdict not in DECIDING:
         raise web.HTTPBadRequest(reason=translate_later("Unknown verdict"))
     await desk.ledger.refresh_cases()

@@ -21,6 +21,7 @@ from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.moderators import NAME_COOKIE, NotPermitted, choose_local_path, clean_name
 from neardup.moderation.desk.pages import (
+    SendAgain,
     choose_interface,
     find_login,
     is_for_programs,
@@ -138,7 +139,7 @@ async def ensure_session(request: web.Request, handler: Handler) -> web.StreamRe
 
 @web.middleware
 async def check_forms(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Accept only forms from this desk's own pages.  A form from before a restart is shown again, for resending."""
+    """Accept only forms from this desk's own pages.  One that is not taken is shown again, for resending."""
     if request.method not in ("GET", "HEAD"):
         if not _is_same_origin(request):
             raise web.HTTPForbidden(reason=translate_later("This form was not sent from this desk"))
@@ -150,7 +151,10 @@ async def check_forms(request: web.Request, handler: Handler) -> web.StreamRespo
                 translate_later("Please send this again"),
                 translate_later("The desk was restarted after you opened the page."),
             )
-    return await handler(request)
+    try:
+        return await handler(request)
+    except SendAgain as refusal:
+        return render_send_again(request, *refusal.args)
 
 
 def _is_same_origin(request: web.Request) -> bool:
@@ -177,7 +181,7 @@ async def require_login(request: web.Request, handler: Handler) -> web.StreamRes
         return await handler(request)
     if request.method != "GET":
         message = translate_later("Your login has ended. Log in again in another tab, then send this again.")
-        return render_send_again(request, 403, translate_later("You are not logged in"), message)
+        raise SendAgain(403, translate_later("You are not logged in"), message)
     raise web.HTTPSeeOther(f"/login?back={quote(request.path_qs)}")
 
 

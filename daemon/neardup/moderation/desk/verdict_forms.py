@@ -28,13 +28,13 @@ from neardup.moderation.desk.addresses import (
     read_story_id,
 )
 from neardup.moderation.desk.deciding import OFFERED, Decision, NewVerdict, read_decision
-from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, Moderator, choose_local_path, clean_note
+from neardup.moderation.desk.moderators import Moderator, choose_local_path
 from neardup.moderation.desk.pages import (
-    find_moderator,
+    SendAgain,
+    read_note,
     render_page,
-    render_send_again,
-    render_unknown_moderator,
     require_moderator,
+    require_sender,
 )
 from neardup.moderation.desk.parts import FORM, Connections, announce_undo, announce_verdict, get_desk
 from neardup.moderation.desk.queues import (
@@ -46,7 +46,7 @@ from neardup.moderation.desk.queues import (
     place_in_case,
     read_number,
 )
-from neardup.moderation.interface import gettext, number, translate_later
+from neardup.moderation.interface import translate_later
 from neardup.records import Verdict
 from neardup.source.parse import parse_id
 
@@ -67,21 +67,16 @@ def read_query(request: web.Request) -> dict[str, str]:
     return dict(parse_qsl(request[FORM].get("query", "").removeprefix("?"), max_num_fields=32))
 
 
-def read_verdict(request: web.Request, verdict: Verdict | None = None) -> NewVerdict | web.Response:
-    """The verdict in a form with the fields `verdict`, `note` and `seen`, or a page that says why it is not taken.
+def read_verdict(request: web.Request, verdict: Verdict | None = None) -> NewVerdict:
+    """The verdict in a form with the fields `verdict`, `note` and `seen`.
 
-    A note begins with that of the field `saved`, if one was chosen.  The page keeps the input.  Raises HTTPBadRequest
-    for an unknown verdict.
+    A note begins with that of the field `saved`, if one was chosen.  Raises SendAgain for a note that is too long and
+    for a moderator who is not known, and HTTPBadRequest for an unknown verdict.
     """
-    form, moderator = request[FORM], find_moderator(request)
+    form = request[FORM]
     given_verdict = verdict or _parse_verdict(form)
-    note = clean_note(f"{form.get('saved', '')}\n{form.get('note', '')}")
-    if len(note) > MAX_NOTE_LENGTH:
-        limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
-        return render_send_again(request, 400, translate_later("The note is too long"), limit)
-    if moderator is None:
-        return render_unknown_moderator(request)
-    return NewVerdict(given_verdict, note, moderator, form.get("seen", ""))
+    note = read_note(f"{form.get('saved', '')}\n{form.get('note', '')}")
+    return NewVerdict(given_verdict, note, require_sender(request), form.get("seen", ""))
 
 
 def render_conflict(
@@ -106,8 +101,6 @@ async def decide_case(request: web.Request) -> web.StreamResponse:
     """POST /case/ID/verdict: fields `verdict`, `note`, `seen`, `query`, and except-FLAG for what stays open."""
     ledger, form, case_id = get_desk(request).ledger, request[FORM], read_story_id(request)
     given = read_verdict(request)
-    if isinstance(given, web.Response):
-        return given
     queue, at = _read_queue(request, given.moderator)
     excepted = _read_excepted_flags(form)
     await ledger.refresh_cases()
@@ -132,10 +125,8 @@ async def reopen_case(request: web.Request) -> web.StreamResponse:
     """POST /case/ID/reopen: fields `note`, the reason, and `query`; takes back the verdicts on a case."""
     ledger, case_id = get_desk(request).ledger, read_story_id(request)
     given = read_verdict(request, Verdict.REOPENED)
-    if isinstance(given, web.Response):
-        return given
     if not given.note:
-        return render_send_again(request, 400, "A reason is needed", "Say why the case is opened again.")
+        raise SendAgain(400, "A reason is needed", "Say why the case is opened again.")
     queue, at = _read_queue(request, given.moderator)
     try:
         done = await ledger.write(deciding.reopen_case, case_id, given)
@@ -149,12 +140,10 @@ async def decide_chosen_cases(request: web.Request) -> web.StreamResponse:
     """POST /cases/verdict: fields `verdict`, `note`, `query`, and case-ID with the state of the case."""
     ledger, form = get_desk(request).ledger, request[FORM]
     given = read_verdict(request)
-    if isinstance(given, web.Response):
-        return given
     queue, _ = _read_queue(request, given.moderator)
     states = _read_chosen_cases(form)
     if not states:
-        return render_send_again(request, 400, "No case was chosen", "Mark the cases that the verdict is for.")
+        raise SendAgain(400, "No case was chosen", "Mark the cases that the verdict is for.")
     await ledger.refresh_cases()
     try:
         done = await ledger.write(deciding.decide_cases, states, given)
@@ -214,8 +203,6 @@ async def decide_pair(request: web.Request) -> web.StreamResponse:
     desk, form, pair = get_desk(request), request[FORM], read_pair(request)
     ledger = desk.ledger
     given = read_verdict(request)
-    if isinstance(given, web.Response):
-        return given
     query = read_query(request)
     queue, at = parse_case_queue(query, desk.config, given.moderator), read_number(query, "at")
     try:
@@ -238,8 +225,6 @@ async def undo_decision(request: web.Request) -> web.StreamResponse:
     """POST /undo/DECISION: fields `seen` and `query`; leads `back`, or to the pair, the case, or the queue of cases."""
     desk, done = get_desk(request), read_number(request.match_info, "decision") or 0
     given = read_verdict(request, Verdict.REOPENED)
-    if isinstance(given, web.Response):
-        return given
     undone = await desk.ledger.read(read_decision, done)
     if undone is None:
         raise web.HTTPNotFound
