@@ -30,37 +30,7 @@ from neardup.pages.limits import AdaptiveLimit
 from neardup.pages.reader_pool import PROCESSES
 from neardup.pipeline.stages import Pipeline
 from neardup.records import DECIDING, Language
-from neardup.telemetry.metrics import (
-    AUDIT_INTERVAL,
-    AUDIT_RECALL,
-    CANARY_INTERVAL,
-    CANARY_RECALL,
-    CANDIDATES_PENDING,
-    COPIES,
-    DEAD_EVENTS,
-    DEAD_LETTERS,
-    DISK_FREE,
-    DISK_SIZE,
-    IN_CONTEXT,
-    IN_FLIGHT,
-    IN_FLIGHT_LIMIT,
-    INDEX_LAG,
-    INDEX_STORIES,
-    KEPT_PAIRS,
-    LARGEST_BUCKET,
-    LAST_SUCCESS,
-    PASSAGE_BYTES,
-    PASSAGE_MISSING,
-    PASSAGE_SEGMENTS,
-    PRECISION,
-    QUEUE_DEPTH,
-    SCRIPT_HEALTH,
-    SCRIPT_HEALTH_HIGH,
-    SCRIPT_HEALTH_LOW,
-    SCRUB_ROUND,
-    VERDICTS,
-    WORKS,
-)
+from neardup.telemetry import metrics
 
 # A sample of n stories misses a bucket that holds a share p of all stories with probability (1 - p)^n, so it finds the
 # large buckets: one of .025 is missed by one sample of 150.  Each story takes 40 commands.
@@ -72,63 +42,61 @@ BUSY_CORES = 0.7 * PROCESSES  # Redis and the system use the rest
 async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> None:
     """Set all gauges.  Raises Transient if the index does not answer."""
     disk = shutil.disk_usage(ledger.path.parent)
-    DISK_FREE.set(disk.free)
-    DISK_SIZE.set(disk.total)
+    metrics.DISK_FREE.set(disk.free)
+    metrics.DISK_SIZE.set(disk.total)
     if isinstance(index, BucketStatistics):
         for language, n in (await index.count_stories()).items():
-            INDEX_STORIES.labels(language).set(n)
+            metrics.INDEX_STORIES.labels(language).set(n)
     for language, n in (await _read_largest_buckets(ledger, index)).items():
-        LARGEST_BUCKET.labels(language).set(n)
+        metrics.LARGEST_BUCKET.labels(language).set(n)
     applied = (await index.read_position()).applied or 0
-    INDEX_LAG.set(await ledger.do(outbox.read_last_seq) - applied)
+    metrics.INDEX_LAG.set(await ledger.do(outbox.read_last_seq) - applied)
     await _refresh_passage_gauges(ledger, passages)
-    CANDIDATES_PENDING.set(await ledger.do(candidates.count_pending))
+    metrics.CANDIDATES_PENDING.set(await ledger.do(candidates.count_pending))
     count_of = await ledger.do(dead_letters.count_by_reason)
-    DEAD_LETTERS.clear()
+    metrics.DEAD_LETTERS.clear()
     for reason, n in count_of.items():
-        DEAD_LETTERS.labels(reason).set(n)
+        metrics.DEAD_LETTERS.labels(reason).set(n)
     _, dead_events = await ledger.do(webhook_events.count)
-    DEAD_EVENTS.set(dead_events)
-    WORKS.clear()
-    COPIES.clear()
+    metrics.DEAD_EVENTS.set(dead_events)
+    metrics.WORKS.clear()
+    metrics.COPIES.clear()
     for catalogue, n in (await ledger.do(works.count_by_catalogue)).items():
-        WORKS.labels(catalogue).set(n)
+        metrics.WORKS.labels(catalogue).set(n)
     for catalogue, n in (await ledger.do(works.count_open_flags)).items():
-        COPIES.labels(catalogue).set(n)
+        metrics.COPIES.labels(catalogue).set(n)
     await ledger.do(_set_verdict_gauges)
-    CANARY_RECALL.clear()
-    CANARY_INTERVAL.clear()
-    await ledger.do(_set_recalls, Measure.CANARY, CANARY_RECALL.labels, CANARY_INTERVAL.labels)
-    AUDIT_RECALL.clear()
-    AUDIT_INTERVAL.clear()
-    await ledger.do(_set_recalls, Measure.AUDIT, AUDIT_RECALL.labels, AUDIT_INTERVAL.labels)
+    for gauge in (metrics.CANARY_RECALL, metrics.CANARY_INTERVAL, metrics.AUDIT_RECALL, metrics.AUDIT_INTERVAL):
+        gauge.clear()
+    await ledger.do(_set_recalls, Measure.CANARY, metrics.CANARY_RECALL.labels, metrics.CANARY_INTERVAL.labels)
+    await ledger.do(_set_recalls, Measure.AUDIT, metrics.AUDIT_RECALL.labels, metrics.AUDIT_INTERVAL.labels)
     await ledger.do(_set_script_health_gauges)
     if ended := (await ledger.do(outbox.read_scrubbing)).round_ended_at:
-        SCRUB_ROUND.set(ended / 1000)
+        metrics.SCRUB_ROUND.set(ended / 1000)
     for command, at in (await ledger.do(runs.read_last_successes)).items():
-        LAST_SUCCESS.labels(command).set(at / 1000)
+        metrics.LAST_SUCCESS.labels(command).set(at / 1000)
 
 
 async def _refresh_passage_gauges(ledger: Ledger, passages: PassageIndex) -> None:
     segments, size, held = await asyncio.to_thread(
         lambda: (len(passages.list_files()), passages.measure_size(), passages.held)
     )
-    PASSAGE_SEGMENTS.set(segments)
-    PASSAGE_BYTES.set(size)
-    PASSAGE_MISSING.set(await ledger.do(count_missing, held))
+    metrics.PASSAGE_SEGMENTS.set(segments)
+    metrics.PASSAGE_BYTES.set(size)
+    metrics.PASSAGE_MISSING.set(await ledger.do(count_missing, held))
 
 
 def _set_verdict_gauges(db: sqlite3.Connection) -> None:
-    for gauge in (VERDICTS, PRECISION, KEPT_PAIRS, IN_CONTEXT):
+    for gauge in (metrics.VERDICTS, metrics.PRECISION, metrics.KEPT_PAIRS, metrics.IN_CONTEXT):
         gauge.clear()  # an undone verdict may have been the last of its kind
     for row in verdicts.count_verdicts(db):
-        PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
+        metrics.PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
         for verdict in DECIDING:
-            VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])
+            metrics.VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])
     for labels, n in active_verdicts.count_suppressed(db).items():
-        KEPT_PAIRS.labels(*labels).set(n)
+        metrics.KEPT_PAIRS.labels(*labels).set(n)
     for labels, n in active_verdicts.count_in_context(db).items():
-        IN_CONTEXT.labels(*labels).set(n)
+        metrics.IN_CONTEXT.labels(*labels).set(n)
 
 
 def _set_recalls(
@@ -148,10 +116,10 @@ def _set_recalls(
 def _set_script_health_gauges(db: sqlite3.Connection) -> None:
     for measured in script_health.list_latest(db):
         labels = measured.language, measured.measure
-        SCRIPT_HEALTH.labels(*labels).set(measured.mean)
+        metrics.SCRIPT_HEALTH.labels(*labels).set(measured.mean)
         if measured.band is not None:
-            SCRIPT_HEALTH_LOW.labels(*labels).set(measured.band[0])
-            SCRIPT_HEALTH_HIGH.labels(*labels).set(measured.band[1])
+            metrics.SCRIPT_HEALTH_LOW.labels(*labels).set(measured.band[0])
+            metrics.SCRIPT_HEALTH_HIGH.labels(*labels).set(measured.band[1])
 
 
 async def keep_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> None:
@@ -174,15 +142,15 @@ async def _read_largest_buckets(ledger: Ledger, index: Index) -> dict[Language, 
 @contextmanager
 def connect_gauges(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> Iterator[None]:
     """Connect the gauges of queues and requests to a run; they are 0 after it."""
-    jobs, outcomes = QUEUE_DEPTH.labels("jobs"), QUEUE_DEPTH.labels("outcomes")
+    jobs, outcomes = metrics.QUEUE_DEPTH.labels("jobs"), metrics.QUEUE_DEPTH.labels("outcomes")
     jobs.set_function(pipeline.jobs.qsize)
     outcomes.set_function(pipeline.outcomes.qsize)
-    IN_FLIGHT.set_function(lambda: requests.in_flight)
-    IN_FLIGHT_LIMIT.set_function(lambda: requests.limit)
+    metrics.IN_FLIGHT.set_function(lambda: requests.in_flight)
+    metrics.IN_FLIGHT_LIMIT.set_function(lambda: requests.limit)
     try:
         yield
     finally:
-        for gauge in (jobs, outcomes, IN_FLIGHT, IN_FLIGHT_LIMIT):
+        for gauge in (jobs, outcomes, metrics.IN_FLIGHT, metrics.IN_FLIGHT_LIMIT):
             gauge.set_function(int)
 
 

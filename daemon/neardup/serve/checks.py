@@ -15,34 +15,12 @@ from neardup.core.verify.text import Text
 from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
 from neardup.ledger import drafts, now_ms
 from neardup.pages.results import ReadFailed, explain
-from neardup.query.check import CheckResult, Submission
-from neardup.query.check import Match as FoundMatch
+from neardup.query.check import CheckResult, Match, Submission
 from neardup.query.compare import read_common
 from neardup.query.evidence import LoadedStory, choose_thresholds, find_evidence
 from neardup.records import Limit, Mark, MarkReason, Skip, format_time, show_id
-from neardup.serve.messages import (
-    BatchAnswer,
-    BatchRequest,
-    CheckAnswer,
-    CheckRequest,
-    CompareAnswer,
-    ComparedStory,
-    CompareRequest,
-    CopiedPassage,
-    DiscardedDraft,
-    Draft,
-    DraftRequest,
-    Match,
-    Problem,
-    PutRequest,
-    Scores,
-    Span,
-    StoryId,
-    StoryRequest,
-    TextRequest,
-    make_problem,
-    parse_story_id,
-)
+from neardup.serve import messages
+from neardup.serve.messages import StoryId, parse_story_id
 from neardup.serve.service import Deadline, ServiceParts
 from neardup.serve.stories import NO_STORY, load_story_on_record
 from neardup.source.parse import check_path, make_printable, parse_time, refuse_work
@@ -80,7 +58,7 @@ async def read_text(parts: ServiceParts, text: str | None, html: str | None) -> 
     return found
 
 
-async def load_compared_story(parts: ServiceParts, side: ComparedStory) -> LoadedStory:
+async def load_compared_story(parts: ServiceParts, side: messages.ComparedStory) -> LoadedStory:
     """One side of a comparison.  Raises as `read_text` and `load_story_on_record` do."""
     if side.story_id is not None:
         return await load_story_on_record(parts, parse_story_id(side.story_id))
@@ -91,28 +69,30 @@ async def load_compared_story(parts: ServiceParts, side: ComparedStory) -> Loade
 # Checks.
 
 
-async def check(parts: ServiceParts, request: CheckRequest, deadline: Deadline) -> CheckAnswer:
+async def check(parts: ServiceParts, request: messages.CheckRequest, deadline: Deadline) -> messages.CheckAnswer:
     """POST /v1/check.  Raises Refused."""
     story_id = None if request.id is None else parse_story_id(request.id)
     submission = await _make_submission(parts, request, story_id)
     return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
 
 
-async def check_batch(parts: ServiceParts, request: BatchRequest, deadline: Deadline) -> BatchAnswer:
+async def check_batch(parts: ServiceParts, request: messages.BatchRequest, deadline: Deadline) -> messages.BatchAnswer:
     """POST /v1/check:batch.  A story that cannot be checked has a problem in place of a result."""
     slots = asyncio.Semaphore(AT_ONCE)
 
-    async def result_of(story: CheckRequest) -> CheckAnswer | Problem:
+    async def result_of(story: messages.CheckRequest) -> messages.CheckAnswer | messages.Problem:
         async with slots:
             try:
                 return await check(parts, story, deadline)
             except Refused as refused:
-                return make_problem(refused)
+                return messages.make_problem(refused)
 
-    return BatchAnswer(results=await asyncio.gather(*map(result_of, request.stories)))
+    return messages.BatchAnswer(results=await asyncio.gather(*map(result_of, request.stories)))
 
 
-async def put(parts: ServiceParts, story_id: StoryId, request: PutRequest, deadline: Deadline) -> CheckAnswer:
+async def put(
+    parts: ServiceParts, story_id: StoryId, request: messages.PutRequest, deadline: Deadline
+) -> messages.CheckAnswer:
     """PUT /v1/stories/{id}.  Raises Refused."""
     path = None if request.path is None else _parse_member("path", check_path, request.path)
     submission = await _make_submission(parts, request, story_id)
@@ -126,7 +106,7 @@ async def put(parts: ServiceParts, story_id: StoryId, request: PutRequest, deadl
     return _answer_of(result, story_id, deadline)
 
 
-async def _make_submission(parts: ServiceParts, request: TextRequest, story_id: StoryId | None) -> Submission:
+async def _make_submission(parts: ServiceParts, request: messages.TextRequest, story_id: StoryId | None) -> Submission:
     """The submission that a request describes, its members as a listing would have them.  Raises Refused."""
     if story_id is not None:
         _parse_member("id", refuse_work, str(story_id.shown))
@@ -138,13 +118,13 @@ async def _make_submission(parts: ServiceParts, request: TextRequest, story_id: 
         author_id=request.author_id or None,
         title=make_printable(request.title),
         published_at=_parse_published_at(request),
-        series_id=(request.series_id or None) if isinstance(request, StoryRequest) else None,
-        is_draft=isinstance(request, DraftRequest),
+        series_id=(request.series_id or None) if isinstance(request, messages.StoryRequest) else None,
+        is_draft=isinstance(request, messages.DraftRequest),
     )
 
 
-def _parse_published_at(request: TextRequest) -> int | None:
-    given = request.published_at if isinstance(request, StoryRequest) else None
+def _parse_published_at(request: messages.TextRequest) -> int | None:
+    given = request.published_at if isinstance(request, messages.StoryRequest) else None
     return None if given is None else parse_time(given)
 
 
@@ -160,9 +140,9 @@ def _refuse_member(member: str, why: str) -> Refused:
     return Refused(INVALID, why, errors=(WrongMember(member, why),))
 
 
-def _answer_of(result: CheckResult, story_id: StoryId | None, deadline: Deadline) -> CheckAnswer:
+def _answer_of(result: CheckResult, story_id: StoryId | None, deadline: Deadline) -> messages.CheckAnswer:
     CHECKS.labels(result.verdict, str(result.estimated).lower()).inc()
-    return CheckAnswer(
+    return messages.CheckAnswer(
         story_id=None if story_id is None else story_id.shown,
         verdict=result.verdict,
         similarity=result.similarity,
@@ -176,8 +156,8 @@ def _answer_of(result: CheckResult, story_id: StoryId | None, deadline: Deadline
     )
 
 
-def _match_of(match: FoundMatch) -> Match:
-    return Match(
+def _match_of(match: Match) -> messages.Match:
+    return messages.Match(
         story_id=match.story_id,
         title=match.title,
         author_id=match.author_id,
@@ -186,11 +166,11 @@ def _match_of(match: FoundMatch) -> Match:
         catalogue=match.catalogue,
         kind=match.kind,
         similarity=match.similarity,
-        scores=Scores.model_validate(match, from_attributes=True),
+        scores=messages.Scores.model_validate(match, from_attributes=True),
         estimated=match.estimated,
         permission_id=match.permission_id,
         spans=[
-            Span(start=start, end=end, match_start=match_start, match_end=match_end, words=end - start)
+            messages.Span(start=start, end=end, match_start=match_start, match_end=match_end, words=end - start)
             for start, end, match_start, match_end in match.spans
         ],
     )
@@ -199,7 +179,9 @@ def _match_of(match: FoundMatch) -> Match:
 # Drafts.
 
 
-async def put_draft(parts: ServiceParts, story_id: StoryId, request: DraftRequest, deadline: Deadline) -> CheckAnswer:
+async def put_draft(
+    parts: ServiceParts, story_id: StoryId, request: messages.DraftRequest, deadline: Deadline
+) -> messages.CheckAnswer:
     """PUT /v1/drafts/{id}.  The draft is stored before it is checked.  Raises Refused."""
     submission = await _make_submission(parts, request, story_id)
     if submission.author_id is None:
@@ -225,7 +207,7 @@ async def put_draft(parts: ServiceParts, story_id: StoryId, request: DraftReques
     return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
 
 
-async def check_draft(parts: ServiceParts, story_id: StoryId, deadline: Deadline) -> CheckAnswer:
+async def check_draft(parts: ServiceParts, story_id: StoryId, deadline: Deadline) -> messages.CheckAnswer:
     """POST /v1/drafts/{id}/check: as when it was saved, against the stories of now.  Raises Refused."""
     draft = await _find_draft(parts, story_id)
     text = await read_text(parts, draft.text, None)
@@ -239,10 +221,10 @@ async def check_draft(parts: ServiceParts, story_id: StoryId, deadline: Deadline
     return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
 
 
-async def draft_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Draft:
+async def draft_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.Draft:
     """GET /v1/drafts/{id}.  Raises Refused if there is none."""
     draft = await _find_draft(parts, story_id)
-    return Draft(
+    return messages.Draft(
         story_id=show_id(draft.story_id, draft.name),
         language=draft.language,
         title=draft.title,
@@ -253,11 +235,11 @@ async def draft_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Draft
     )
 
 
-async def discard_draft(parts: ServiceParts, story_id: StoryId, _: Deadline) -> DiscardedDraft:
+async def discard_draft(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.DiscardedDraft:
     """DELETE /v1/drafts/{id}.  Raises Refused if there is none."""
     await _find_draft(parts, story_id)
     await parts.submissions.discard_draft(story_id.number)
-    return DiscardedDraft(story_id=story_id.shown)
+    return messages.DiscardedDraft(story_id=story_id.shown)
 
 
 async def _find_draft(parts: ServiceParts, story_id: StoryId) -> drafts.Draft:
@@ -270,19 +252,19 @@ async def _find_draft(parts: ServiceParts, story_id: StoryId) -> drafts.Draft:
 # Comparisons.
 
 
-async def compare(parts: ServiceParts, request: CompareRequest, deadline: Deadline) -> CompareAnswer:
+async def compare(parts: ServiceParts, request: messages.CompareRequest, deadline: Deadline) -> messages.CompareAnswer:
     """POST /v1/compare.  Raises as `load_compared_story` does."""
     a, b = await asyncio.gather(load_compared_story(parts, request.a), load_compared_story(parts, request.b))
     common = await parts.reader.do(read_common, a, b)
     found = await asyncio.to_thread(find_evidence, a, b, choose_thresholds(parts.config.detection, a, b), common)
-    return CompareAnswer(
+    return messages.CompareAnswer(
         kind=found.kind,
         similarity=found.similarity or 0.0,
-        scores=Scores.model_validate(found, from_attributes=True),
+        scores=messages.Scores.model_validate(found, from_attributes=True),
         share_a=found.share_a or 0.0,
         share_b=found.share_b or 0.0,
         spans_a=list(found.spans_a),
         spans_b=list(found.spans_b),
-        passages=[CopiedPassage.model_validate(to_builtins(passage)) for passage in found.passages],
+        passages=[messages.CopiedPassage.model_validate(to_builtins(passage)) for passage in found.passages],
         took_ms=round(1000 * deadline.taken, 1),
     )

@@ -64,20 +64,22 @@ class ComplaintAnswerRequest(Request):
     text: Statement
 
 
-class ComplaintsQuery(BaseModel):
-    """Which complaints to list."""
+class Query(BaseModel):
+    """What a client asks for in an address: an unknown member is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ComplaintsQuery(Query):
+    """Which complaints to list."""
 
     closed: bool = Field(default=False, description="Those that are closed, the last one first; else the open ones.")
     first: int = Field(default=0, ge=0, le=MAX_ID, description="The position of the first, from 0.")
     limit: int = Field(default=50, ge=1, le=200, description="How many at most.")
 
 
-class PermissionsQuery(BaseModel):
+class PermissionsQuery(Query):
     """Which permissions to list."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     author_id: AuthorId | None = Field(default=None, description="Those that this author gave or got.")
     story_id: ListedId | None = Field(default=None, description="Those for this story alone.")
@@ -87,20 +89,16 @@ class PermissionsQuery(BaseModel):
     limit: int = Field(default=50, ge=1, le=200, description="How many at most.")
 
 
-class CopiesQuery(BaseModel):
+class CopiesQuery(Query):
     """Which copies of an author's stories to list."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     since: Time | None = Field(default=None, description="Only copies flagged at or after this RFC 3339 time.")
     before: int | None = Field(default=None, ge=0, le=MAX_ID, description="The `next` of the page before.")
     limit: int = Field(default=50, ge=1, le=200, description="How many at most.")
 
 
-class DigestQuery(BaseModel):
+class DigestQuery(Query):
     """Which new copies to list, by author."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     since: Time = Field(description="Only copies flagged at or after this RFC 3339 time.")
     after: str | None = Field(default=None, description="The `next` of the page before.")

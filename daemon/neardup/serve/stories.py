@@ -13,16 +13,8 @@ from neardup.query.compare import describe_stories, load_story
 from neardup.query.evidence import LoadedStory
 from neardup.query.proof import prove
 from neardup.records import Spans, format_time, show_id
-from neardup.serve.messages import (
-    Forgotten,
-    MatchesAnswer,
-    ProofAnswer,
-    RecordedMatch,
-    RemovedMatch,
-    Scores,
-    Stored,
-    StoryId,
-)
+from neardup.serve import messages
+from neardup.serve.messages import StoryId
 from neardup.serve.service import Deadline, ServiceParts
 
 UNKNOWN_STORY = ProblemType("unknown-story", 404, "The story is not on record")
@@ -44,12 +36,12 @@ async def load_story_on_record(parts: ServiceParts, story_id: StoryId) -> Loaded
     return story
 
 
-async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Stored:
+async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.Stored:
     """GET /v1/stories/{id}.  Raises Refused if there is no such story."""
     found = await parts.reader.do(similarities.read_similarity, story_id.number)
     if found is None:
         raise _refuse_unknown_story(story_id)
-    return Stored(
+    return messages.Stored(
         story_id=found.shown,
         language=found.language,
         title=found.title,
@@ -61,7 +53,7 @@ async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Store
         similarity=found.similarity,
         hidden=found.is_hidden,
         removed_matches=[
-            RemovedMatch(
+            messages.RemovedMatch(
                 author_id=match["removed_author"],
                 removed_at=format_time(match["removed_at"]),
                 kind=match["kind"],
@@ -72,14 +64,14 @@ async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Store
     )
 
 
-async def matches_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> MatchesAnswer:
+async def matches_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.MatchesAnswer:
     """GET /v1/stories/{id}/matches.  Raises Refused if there is no such story."""
     same_author = parts.config.detection.same_author == "keep"
     matches = await parts.reader.do(_read_matches, story_id, same_author=same_author)
-    return MatchesAnswer(story_id=story_id.shown, matches=matches)
+    return messages.MatchesAnswer(story_id=story_id.shown, matches=matches)
 
 
-async def proof_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> ProofAnswer:
+async def proof_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.ProofAnswer:
     """GET /v1/stories/{id}/proof.  Raises Refused without a key, or if no text of the story was recorded."""
     try:
         proof = await asyncio.to_thread(prove, parts.config, story_id.number)
@@ -87,21 +79,21 @@ async def proof_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Proof
         raise Refused(NO_PROOF, str(error)) from None
     if proof is None:
         raise Refused(NO_PROOF, f"no text of {story_id.shown} was recorded")
-    return ProofAnswer.model_validate(proof, from_attributes=True)
+    return messages.ProofAnswer.model_validate(proof, from_attributes=True)
 
 
-async def forget(parts: ServiceParts, story_id: StoryId, _: Deadline) -> Forgotten:
+async def forget(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.Forgotten:
     """DELETE /v1/stories/{id}.  Raises Refused if there is no such story."""
     if not await parts.submissions.forget(story_id.number):
         raise _refuse_unknown_story(story_id)
-    return Forgotten(story_id=story_id.shown)
+    return messages.Forgotten(story_id=story_id.shown)
 
 
 def _refuse_unknown_story(story_id: StoryId) -> Refused:
     return Refused(UNKNOWN_STORY, f"story {story_id.shown} is not on record")
 
 
-def _read_matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: bool) -> list[RecordedMatch]:
+def _read_matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: bool) -> list[messages.RecordedMatch]:
     with snapshot(db):
         if story_id.number not in stories.describe(db, [story_id.number]):
             raise _refuse_unknown_story(story_id)
@@ -110,13 +102,13 @@ def _read_matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: boo
         return [_make_recorded_match(dict(row), story_id.number, *copied[row["flag_id"]]) for row in rows]
 
 
-def _make_recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, other: Spans) -> RecordedMatch:
+def _make_recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, other: Spans) -> messages.RecordedMatch:
     """The row of a pair in the view `pairs`, as a match of one of its stories."""
     is_later = row["story_id"] == story_id
     side = "matched" if is_later else "story"
     containments = row["containment"], row["matched_containment"]
     earlier = find_earlier_story(row)
-    return RecordedMatch(
+    return messages.RecordedMatch(
         story_id=show_id(row[f"{side}_id"], row[f"{side}_name"]),
         title=row[f"{side}_title"],
         author_id=row[f"{side}_author_id"],
@@ -126,7 +118,7 @@ def _make_recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, othe
         kind=row["kind"],
         similarity=row["similarity"],
         status=row["status"],
-        scores=Scores(
+        scores=messages.Scores(
             hamming=row["hamming"],
             jaccard=row["jaccard"],
             containment=containments[0 if is_later else 1],

@@ -12,29 +12,9 @@ from neardup.ledger import authors, case_queue, cases, flags, meaning_flags, nam
 from neardup.ledger import complaints as ledger_complaints
 from neardup.ledger.complaints import Complaint
 from neardup.ledger.marks import read_marks
-from neardup.moderation.desk import api_messages, deciding, second_reviews
+from neardup.moderation.desk import api_messages as messages
+from neardup.moderation.desk import deciding, second_reviews
 from neardup.moderation.desk.addresses import Pair
-from neardup.moderation.desk.api_messages import (
-    BlindCase,
-    Case,
-    CasesAnswer,
-    ComplaintsAnswer,
-    Counts,
-    Decision,
-    GivenDecision,
-    HiddenAnswer,
-    HiddenAuthor,
-    Lead,
-    Lease,
-    ListedCase,
-    MeaningAnswer,
-    MeaningPair,
-    RemovedText,
-    SecondAnswer,
-    Serials,
-    ShownComplaint,
-    ShownPair,
-)
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.queues import CaseQueue, MeaningQueue
 from neardup.moderation.export.tables import MEANING_PAIRS, convert_meaning_row
@@ -47,18 +27,18 @@ PAIR_IDS = "story_id", "matched_id"
 # Cases and decisions.
 
 
-def list_cases(db: sqlite3.Connection, queue: CaseQueue, first: int, limit: int) -> CasesAnswer:
+def list_cases(db: sqlite3.Connection, queue: CaseQueue, first: int, limit: int) -> messages.CasesAnswer:
     """A part of a queue of cases, from position `first`, with how many cases there are."""
     rows = case_queue.select(db, queue.selection, queue.order, limit=limit, offset=first)
     shown = names.read_shown_ids(db, chain.from_iterable((row["case_id"], row["lead"]) for row in rows))
     held = cases.read_held_leases(db, [row["case_id"] for row in rows])
     marks = read_marks(db, [row["lead"] for row in rows])
     listed = [_list_case(row, shown, held.get(row["case_id"]), marks.get(row["lead"], ())) for row in rows]
-    counts = Counts.model_validate(case_queue.count_by_filter(db, queue.selection), from_attributes=True)
-    return CasesAnswer(counts=counts, cases=listed)
+    counts = messages.Counts.model_validate(case_queue.count_by_filter(db, queue.selection), from_attributes=True)
+    return messages.CasesAnswer(counts=counts, cases=listed)
 
 
-def read_case(db: sqlite3.Connection, case_id: int) -> Case | None:
+def read_case(db: sqlite3.Connection, case_id: int) -> messages.Case | None:
     """A case with the first of its pairs, the open ones first, and the decisions on it, the newest first."""
     row = case_queue.read_case(db, case_id)
     if row is None:
@@ -68,31 +48,33 @@ def read_case(db: sqlite3.Connection, case_id: int) -> Case | None:
     shown = names.read_shown_ids(db, (case_id, row["lead"]))
     marks = read_marks(db, [row["lead"]]).get(row["lead"], ())
     listed = _list_case(row, shown, cases.read_held_leases(db, [case_id]).get(case_id), marks)
-    return Case(
+    return messages.Case(
         **dict(listed),
         seen=verdicts.identify_state(db, found.open),
         decided_seen=verdicts.identify_state(db, found.decided),
-        evidence=[ShownPair(**pair) for pair in names.show_ids(db, pairs, PAIR_IDS)],
+        evidence=[messages.ShownPair(**pair) for pair in names.show_ids(db, pairs, PAIR_IDS)],
         removed_texts=[
-            RemovedText(**match | {"removed_at": format_time(match["removed_at"])})
+            messages.RemovedText(**match | {"removed_at": format_time(match["removed_at"])})
             for match in removed_texts.read_of_stories(db, [row["lead"]])
         ],
-        serials=[Serials(**match.as_dict()) for match in serials.list_matches_of_case(db, case_id)],
+        serials=[messages.Serials(**match.as_dict()) for match in serials.list_matches_of_case(db, case_id)],
         decisions=[_describe_decision(given) for given in verdicts.list_of_case(db, case_id)],
     )
 
 
-def _list_case(row: sqlite3.Row, shown: Mapping[int, ShownId], lease: cases.Lease | None, marks: Marks) -> ListedCase:
-    return ListedCase(
+def _list_case(
+    row: sqlite3.Row, shown: Mapping[int, ShownId], lease: cases.Lease | None, marks: Marks
+) -> messages.ListedCase:
+    return messages.ListedCase(
         case_id=shown[row["case_id"]],
         language=row["language"],
-        lead=Lead(
+        lead=messages.Lead(
             story_id=shown[row["lead"]],
             title=row["title"],
             author_id=row["author"],
             published_at=format_time(row["published_at"]),
             words=row["words"],
-            marks=[api_messages.ShownMark(**asdict(mark)) for mark in marks],
+            marks=[messages.ShownMark(**asdict(mark)) for mark in marks],
         ),
         similarity=row["similarity"],
         kinds=row["kinds"].strip(",").split(","),
@@ -110,38 +92,38 @@ def _list_case(row: sqlite3.Row, shown: Mapping[int, ShownId], lease: cases.Leas
     )
 
 
-def describe_lease(lease: cases.Lease) -> Lease:
+def describe_lease(lease: cases.Lease) -> messages.Lease:
     """Who holds a case, and until when."""
-    return Lease(moderator=lease.moderator, until=format_time(lease.until))
+    return messages.Lease(moderator=lease.moderator, until=format_time(lease.until))
 
 
-def _describe_decision(row: sqlite3.Row) -> GivenDecision:
+def _describe_decision(row: sqlite3.Row) -> messages.GivenDecision:
     times = {name: format_time(row[name]) for name in ("decided_at", "undone_at")}
-    return GivenDecision(**dict(row) | times)
+    return messages.GivenDecision(**dict(row) | times)
 
 
 def list_second_reviews(
     db: sqlite3.Connection, share: float, moderator: Moderator, first: int, limit: int
-) -> SecondAnswer:
+) -> messages.SecondAnswer:
     """The cases that wait for a second review, from position `first`, with nothing that a verdict has changed."""
     total, found = second_reviews.list_blind_cases(db, share, moderator, first, limit)
-    return SecondAnswer(total=total, cases=[_blind_case(db, case) for case in found])
+    return messages.SecondAnswer(total=total, cases=[_blind_case(db, case) for case in found])
 
 
-def _blind_case(db: sqlite3.Connection, case: second_reviews.BlindCase) -> BlindCase:
+def _blind_case(db: sqlite3.Connection, case: second_reviews.BlindCase) -> messages.BlindCase:
     row = case.row
     marks = read_marks(db, [row["lead"]]).get(row["lead"], ())
     listed = _list_case(row, names.read_shown_ids(db, (row["case_id"], row["lead"])), None, marks)
     pairs = names.show_ids(db, case.pairs, PAIR_IDS)
-    return BlindCase(**dict(listed), seen=case.seen, evidence=[api_messages.BlindPair(**pair) for pair in pairs])
+    return messages.BlindCase(**dict(listed), seen=case.seen, evidence=[messages.BlindPair(**pair) for pair in pairs])
 
 
-def read_decision(db: sqlite3.Connection, number: int) -> Decision | None:
+def read_decision(db: sqlite3.Connection, number: int) -> messages.Decision | None:
     """A decision with the pairs that it is about; `seen` is what undoing it asks for."""
     found = deciding.read_decision(db, number)
     if found is None:
         return None
-    return Decision(
+    return messages.Decision(
         decision=number,
         verdict=found.verdict,
         moderator=found.moderator,
@@ -155,19 +137,19 @@ def read_decision(db: sqlite3.Connection, number: int) -> Decision | None:
 # Complaints.
 
 
-def list_complaints(db: sqlite3.Connection, first: int, limit: int, *, closed: bool) -> ComplaintsAnswer:
+def list_complaints(db: sqlite3.Connection, first: int, limit: int, *, closed: bool) -> messages.ComplaintsAnswer:
     """A part of the open complaints, or of the closed ones, from position `first`."""
     listed = ledger_complaints.list_complaints(db, closed=closed, limit=limit, offset=first)
-    return ComplaintsAnswer(
+    return messages.ComplaintsAnswer(
         total=ledger_complaints.count(db, closed=closed),
-        complaints=[api_messages.Complaint(**_describe_complaint(found)) for found in listed],
+        complaints=[messages.Complaint(**_describe_complaint(found)) for found in listed],
     )
 
 
-def show_complaint(db: sqlite3.Connection, found: Complaint) -> ShownComplaint:
+def show_complaint(db: sqlite3.Connection, found: Complaint) -> messages.ShownComplaint:
     """A complaint with its log, and the text of the original."""
     text = ledger_complaints.read_original_text(db, found.number)
-    return ShownComplaint(**_describe_complaint(found), original_text=text)
+    return messages.ShownComplaint(**_describe_complaint(found), original_text=text)
 
 
 def _describe_complaint(found: Complaint) -> dict[str, Any]:
@@ -184,11 +166,11 @@ def _describe_complaint(found: Complaint) -> dict[str, Any]:
 # Hidden authors.
 
 
-def list_hidden(db: sqlite3.Connection) -> HiddenAnswer:
+def list_hidden(db: sqlite3.Connection) -> messages.HiddenAnswer:
     """The authors whose undecided stories the platform is asked to hide, the latest first."""
-    return HiddenAnswer(
+    return messages.HiddenAnswer(
         authors=[
-            HiddenAuthor(
+            messages.HiddenAuthor(
                 author_id=row["author"],
                 note=row["note"],
                 moderator=row["moderator"],
@@ -203,21 +185,23 @@ def list_hidden(db: sqlite3.Connection) -> HiddenAnswer:
 # Translated and retold pairs.
 
 
-def list_meaning_pairs(db: sqlite3.Connection, queue: MeaningQueue, first: int, limit: int) -> MeaningAnswer:
+def list_meaning_pairs(db: sqlite3.Connection, queue: MeaningQueue, first: int, limit: int) -> messages.MeaningAnswer:
     """A part of the queue of translated and retold pairs, from position `first`."""
     rows = list(meaning_flags.select(db, queue.selection, limit=limit, offset=first))
     total = meaning_flags.count(db, queue.selection)
-    return MeaningAnswer(total=total, pairs=[_describe_meaning_pair(db, row) for row in rows])
+    return messages.MeaningAnswer(total=total, pairs=[_describe_meaning_pair(db, row) for row in rows])
 
 
-def read_meaning_pair(db: sqlite3.Connection, pair: Pair) -> MeaningPair | None:
+def read_meaning_pair(db: sqlite3.Connection, pair: Pair) -> messages.MeaningPair | None:
     """The translated or retold pair of two stories, the lower id first; None if they are none."""
     row = meaning_flags.read_pair(db, *pair)
     return None if row is None else _describe_meaning_pair(db, row)
 
 
-def _describe_meaning_pair(db: sqlite3.Connection, row: sqlite3.Row) -> MeaningPair:
+def _describe_meaning_pair(db: sqlite3.Connection, row: sqlite3.Row) -> messages.MeaningPair:
     """The columns of the export, and `seen`, which a verdict asks for."""
     chunks = [dict(zip(("a", "b", "cosine"), chunk_pair, strict=True)) for chunk_pair in json.loads(row["chunks"])]
     [shown] = names.show_ids(db, [convert_meaning_row(row)], MEANING_PAIRS.story_ids)
-    return MeaningPair(**shown | {"chunks": chunks, "seen": str(meaning_flags.identify_state(db, row["a"], row["b"]))})
+    return messages.MeaningPair(
+        **shown | {"chunks": chunks, "seen": str(meaning_flags.identify_state(db, row["a"], row["b"]))}
+    )

@@ -16,16 +16,7 @@ from neardup.http.requests import find_client_address, find_holder, refuse_other
 from neardup.http.server import answer_health, answer_metrics
 from neardup.ledger import cases, complaints, moderation_statistics, now_ms
 from neardup.moderation.desk.parts import Desk, get_desk
-from neardup.telemetry.metrics import (
-    NEXT_DEADLINE,
-    OLDEST_COMPLAINT,
-    OLDEST_OPEN_CASE,
-    OPEN_CASES,
-    OPEN_COMPLAINTS,
-    OVERDUE_COMPLAINTS,
-    UNACKNOWLEDGED_COMPLAINTS,
-    UNDECIDED_CASES,
-)
+from neardup.telemetry import metrics as gauges
 
 CACHED_SECONDS = 5.0
 
@@ -47,20 +38,20 @@ class CaseGauges:
             open_cases = await desk.ledger.read(moderation_statistics.count_open_cases)
             undecided = await desk.ledger.read(moderation_statistics.count_undecided, now)
             oldest = await desk.ledger.read(moderation_statistics.find_oldest_open)
-            OPEN_CASES.clear()  # the last one of a language may have been decided
-            UNDECIDED_CASES.clear()
+            gauges.OPEN_CASES.clear()  # the last one of a language may have been decided
+            gauges.UNDECIDED_CASES.clear()
             for language, n in open_cases.items():
-                OPEN_CASES.labels(language).set(n)
+                gauges.OPEN_CASES.labels(language).set(n)
             for moderator, n in undecided.items():
-                UNDECIDED_CASES.labels(moderator).set(n)
-            OLDEST_OPEN_CASE.set((now - oldest[1]) / 1000 if oldest else 0)
+                gauges.UNDECIDED_CASES.labels(moderator).set(n)
+            gauges.OLDEST_OPEN_CASE.set((now - oldest[1]) / 1000 if oldest else 0)
             hours = desk.config.review.acknowledge_hours
             waiting = await desk.ledger.read(complaints.count_open, now, now - hours * 3_600_000)
-            OPEN_COMPLAINTS.set(waiting.open)
-            UNACKNOWLEDGED_COMPLAINTS.set(waiting.unacknowledged)
-            OVERDUE_COMPLAINTS.set(waiting.overdue)
-            OLDEST_COMPLAINT.set(0 if waiting.oldest is None else (now - waiting.oldest) / 1000)
-            NEXT_DEADLINE.set(math.inf if waiting.next_due is None else (waiting.next_due - now) / 1000)
+            gauges.OPEN_COMPLAINTS.set(waiting.open)
+            gauges.UNACKNOWLEDGED_COMPLAINTS.set(waiting.unacknowledged)
+            gauges.OVERDUE_COMPLAINTS.set(waiting.overdue)
+            gauges.OLDEST_COMPLAINT.set(0 if waiting.oldest is None else (now - waiting.oldest) / 1000)
+            gauges.NEXT_DEADLINE.set(math.inf if waiting.next_due is None else (waiting.next_due - now) / 1000)
             self._due_at = time.monotonic() + CACHED_SECONDS
 
 
