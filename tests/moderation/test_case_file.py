@@ -18,13 +18,12 @@ from msgspec.structs import replace
 from neardup.config import Config, Content, Ledger, Reference, Source
 from neardup.config.sections import WorksContent
 from neardup.core.columns import NONE_MADE
-from neardup.core.fingerprint.version import version
 from neardup.core.languages import SHIPPED
 from neardup.core.page import read_file
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
 from neardup.errors import Misuse
-from neardup.ledger import complaints, connect, marks, runs, verdicts
+from neardup.ledger import complaints, connect, marks, verdicts
 from neardup.moderation.case_file import (
     CaseFile,
     compute_digest,
@@ -62,7 +61,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A ledger with the story 10 n + 9 in language n, which copies from two, and the WORST; all are decided."""
     folder = tmp_path_factory.mktemp("cases")
     with closing(connect(folder / "neardup.db")) as db:
-        runs.put(db, "fingerprint_version", version())
         for n, language in enumerate(LANGUAGES):
             own, first, second = (words_of(language, 3 * n + k, 200) for k in range(3))
             sources = [CopiedFrom(first, [(50, 20, 120)], title=TITLE), CopiedFrom(second, [(180, 0, 60)], author=None)]
@@ -146,7 +144,6 @@ async def test_verdict_that_clears_a_story_stays_on_file_and_its_source_names_it
     texts = [words_of(HINDI, k, 150) for k in range(3)]
     sources = [CopiedFrom(text, [(150 * k, 0, 150)], author="abc"[k]) for k, text in enumerate(texts)]
     with closing(connect(tmp_path / "neardup.db")) as db:
-        runs.put(db, "fingerprint_version", version())
         words = [word for text in texts for word in text]
         write_copying_story(tmp_path, db, 9, HINDI, words, sources, author="c")
         decide_case(db, 9, Verdict.PLAGIARISM, "word for word")

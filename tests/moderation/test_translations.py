@@ -14,9 +14,8 @@ from babel.messages.pofile import read_po, write_po
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.columns import NONE_MADE
-from neardup.core.fingerprint.version import version
 from neardup.core.languages import SHIPPED
-from neardup.ledger import connect, runs
+from neardup.ledger import connect
 from neardup.ledger import marks as mark_table
 from neardup.moderation.catalogue import TRANSLATIONS, collect_messages, list_translations
 from neardup.moderation.desk.pages import choose_preferred_interface, list_interfaces
@@ -136,7 +135,6 @@ def test_hindi_groups_digits_and_names_languages_as_in_india() -> None:
 def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """A ledger in which one author copies from two others, with a verdict."""
     with closing(connect(tmp_path / "neardup.db")) as db:
-        runs.put(db, "fingerprint_version", version())
         story = [*TEXTS[0][:60], *TEXTS[1][:50], *TEXTS[3][:40]]
         sources = [CopiedFrom(TEXTS[0], [(0, 0, 60)], title="कहानी"), CopiedFrom(TEXTS[1], [(60, 0, 50)], author=None)]
         write_copying_story(tmp_path, db, 1003, HINDI, story, sources, title="कहानी")

@@ -9,8 +9,9 @@ import numpy as np
 from msgspec import Struct
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.compute import fingerprint_text
+from neardup.core.fingerprint.version import version
 from neardup.core.verify.tiers import PARTIAL
-from neardup.ledger import candidates, stories, verification
+from neardup.ledger import candidates, runs, stories, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Fingerprinted, Kind, Language, Signals, Story
 
@@ -40,6 +41,7 @@ def write_copying_story(  # noqa: PLR0917 - a story and where to write it
     title: str | None = None,
 ) -> list[int]:
     """Write a story with its sources, which were published before it; returns their ids, below that of the story."""
+    runs.put(db, "fingerprint_version", version())
     ids = [story_id - len(sources) + n for n in range(len(sources))]
     texts = [
         (source_id, source.words, source.author, source.title) for source_id, source in zip(ids, sources, strict=True)

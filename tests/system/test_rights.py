@@ -7,8 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from neardup.core.fingerprint.version import version
-from neardup.ledger import connect, now_ms, runs, transaction
+from neardup.ledger import connect, now_ms, transaction
 
 from tests.support.command import Neardup, assert_one_line
 from tests.support.copying_story import CopiedFrom, write_copying_story
@@ -22,7 +21,6 @@ def test_permissions_by_command(make_neardup: Callable[..., Neardup], tmp_path: 
     neardup = make_neardup(write(tmp_path / "corpus", []))
     assert_one_line(neardup("permit", "--by", "asha"), 1, "no ledger")
     with closing(connect(neardup.ledger)) as db:
-        runs.put(db, "fingerprint_version", version())
         source = [CopiedFrom(TEXT, [(0, 0, 200)], "asha")]
         write_copying_story(tmp_path / "corpus" / "pages", db, 1001, HINDI, TEXT, source, author="ravi")
 

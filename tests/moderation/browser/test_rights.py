@@ -5,8 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.core.fingerprint.version import version
-from neardup.ledger import cases, complaints, connect, first_seen, now_ms, read, removed_texts, runs, stories
+from neardup.ledger import cases, complaints, connect, first_seen, now_ms, read, removed_texts, stories
 from neardup.ledger.removed_texts import Returned
 from neardup.query.proof import make_key
 from neardup.records import Verdict
@@ -33,7 +32,6 @@ def wronged(tmp_path_factory: pytest.TempPathFactory) -> Neardup:
     neardup = configured(folder, f"{write(folder / 'corpus', [])}[review]\ncomplaint_days = 3\n")
     pages = folder / "corpus" / "pages"
     with closing(connect(neardup.ledger)) as db:
-        runs.put(db, "fingerprint_version", version())
         removed_texts.keep_for(db, 30, now_ms())
         for story, text, author in (
             (COPY, TEXTS[0], "copier"),

@@ -11,8 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from neardup.core.fingerprint.version import version
-from neardup.ledger import connect, runs
+from neardup.ledger import connect
 from neardup.moderation.desk.moderators import Moderator, Right, add_moderator
 from neardup.records import Verdict
 from neardup.source.parse import quote_id
@@ -34,7 +33,6 @@ PAGES = "/", "/story/1003", "/story/2001", "/pair/1000/1003", "/case/1000", "/au
 def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """A ledger in which COPIER copies from three others in story 1003, one of them not known, and from one in 2001."""
     with closing(connect(tmp_path / "neardup.db")) as db:
-        runs.put(db, "fingerprint_version", version())
         story = [*TEXTS[0][:60], *TEXTS[1][:50], *TEXTS[2][:40]]
         sources = [
             CopiedFrom(TEXTS[0], [(0, 0, 60)], author=HOSTILE),
@@ -77,7 +75,6 @@ async def test_an_author_with_any_id_is_reached_hidden_and_shown_again(tmp_path:
     moderators = tmp_path / "moderators.toml"
     secret = add_moderator(moderators, Moderator("Asha"))
     with closing(connect(tmp_path / "neardup.db")) as db:
-        runs.put(db, "fingerprint_version", version())
         for n, author in enumerate(HARD_IDS):
             source = [CopiedFrom(TEXTS[0], [(0, 0, 200)], author=f"source {n}")]
             write_copying_story(tmp_path, db, 1001 + 10 * n, HINDI, TEXTS[0], source, author=author)

@@ -9,8 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.core.fingerprint.version import version
-from neardup.ledger import complaints, connect, runs
+from neardup.ledger import complaints, connect
 from neardup.ledger.complaints import Complaint
 from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, Right, add_moderator
 from neardup.records import Verdict
@@ -31,7 +30,6 @@ FIELDS = {"complainant": PERSON, "contact": CONTACT, "note": STATEMENT}
 def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """A ledger in which STORY copies the first half of ORIGINAL."""
     with closing(connect(tmp_path / "neardup.db")) as opened:
-        runs.put(opened, "fingerprint_version", version())
         words = [*TEXT[:100], *prose(2, 100).split()]
         source = CopiedFrom(TEXT, [(0, 0, 100)], title="मूल कहानी")
         write_copying_story(tmp_path, opened, STORY, HINDI, words, [source], title="नक़ल")

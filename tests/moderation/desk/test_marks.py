@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from neardup.core.columns import NONE_MADE
-from neardup.core.fingerprint.version import version
-from neardup.ledger import connect, marks, runs
+from neardup.ledger import connect, marks
 from neardup.moderation.wording import MARK_NAMES
 from neardup.records import Language, Mark, MarkReason, Marks, Skip, Skipped, Story
 
@@ -30,7 +29,6 @@ def mark(db: sqlite3.Connection, story_id: int, language: Language, author: str,
 def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """A ledger with a copying story in each language."""
     with closing(connect(tmp_path / "neardup.db")) as db:
-        runs.put(db, "fingerprint_version", version())
         for n, language in enumerate(SAMPLED):
             sources = [CopiedFrom(TEXTS[n], [(0, 0, 200)], author=f"source{n}")]
             write_copying_story(tmp_path, db, 1001 + 10 * n, language, TEXTS[n], sources, author=f"a{n}")

@@ -7,9 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.core.fingerprint.version import version
 from neardup.errors import Misuse
-from neardup.ledger import connect, now_ms, permissions, runs
+from neardup.ledger import connect, now_ms, permissions
 from neardup.ledger.permissions import Grant, PermissionFilter
 from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, Right, add_moderator
 from neardup.moderation.permissions import import_csv
@@ -27,7 +26,6 @@ HOSTILE = '"><script>alert(1)</script>'
 def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """Story 1001 by ravi copies story 1000 by asha."""
     with closing(connect(tmp_path / "neardup.db")) as db:
-        runs.put(db, "fingerprint_version", version())
         write_copying_story(tmp_path, db, 1001, HINDI, TEXT, [CopiedFrom(TEXT, [(0, 0, 200)], "asha")], author="ravi")
         yield db
 

@@ -4,8 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from neardup.core.fingerprint.version import version
-from neardup.ledger import cases, connect, now_ms, removed_texts, runs, stories
+from neardup.ledger import cases, connect, now_ms, removed_texts, stories
 from neardup.ledger.removed_texts import Returned
 from neardup.moderation.desk.api_answers import read_case
 from neardup.records import Verdict
@@ -27,7 +26,6 @@ def copy(folder: Path, db: sqlite3.Connection, story_id: int, author: str) -> No
 
 async def test_the_new_account_is_shown_beside_the_earlier_one(tmp_path: Path) -> None:
     with closing(connect(tmp_path / "neardup.db")) as db:
-        runs.put(db, "fingerprint_version", version())
         removed_texts.keep_for(db, 30, now_ms())
         copy(tmp_path, db, 1001, HOSTILE)
         copy(tmp_path, db, 2001, "ravi2")

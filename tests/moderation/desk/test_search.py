@@ -10,9 +10,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from neardup.core.fingerprint.version import version
 from neardup.core.languages import LANGUAGES
-from neardup.ledger import connect, runs
+from neardup.ledger import connect
 from neardup.records import Verdict
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
@@ -34,7 +33,6 @@ def text_of(n: int) -> list[str]:
 def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """A ledger with a story in each language that has no flag, and one in Hindi that copies from another."""
     with closing(connect(tmp_path / "neardup.db")) as db:
-        runs.put(db, "fingerprint_version", version())
         for n, language in enumerate(LANGUAGES):
             title = " ".join(TEXTS[language].split()[:3])
             write_copying_story(tmp_path, db, 100 + n, language, text_of(n), [], author=f"a{n}", title=title)

@@ -10,9 +10,8 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from neardup.core.fingerprint.version import version
 from neardup.core.verify.tiers import EXACT, PARTIAL
-from neardup.ledger import connect, first_seen, runs
+from neardup.ledger import connect, first_seen
 from neardup.query.proof import make_key, read_proof, verify
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
@@ -30,7 +29,6 @@ TITLE = "<script>alert(1)</script> कहानी"
 def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """A ledger with COPYING, which has three sources, OTHER, which has one, and SERIAL, with one by its own author."""
     with closing(connect(tmp_path / "neardup.db")) as db:
-        runs.put(db, "fingerprint_version", version())
         sources = [
             CopiedFrom(FIRST, [(50, 20, 100)], title=TITLE),
             CopiedFrom(SECOND, [(160, 0, 40)], author=None),
