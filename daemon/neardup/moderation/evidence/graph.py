@@ -46,7 +46,7 @@ class DrawnEdge(Struct, frozen=True):
 class Graph(Struct, frozen=True):
     """The drawing of a cluster of `stories` stories, of which `left_out` are not drawn.
 
-    `order` says in words how they are ordered; `steps` is the number of flags between the two stories furthest apart.
+    `order` says in words how they are ordered; `steps` is the number of flags between the ends of the cluster.
     """
 
     order: str
