@@ -9,6 +9,7 @@ import subprocess
 import sys
 import urllib.parse
 from collections.abc import Iterator
+from contextlib import closing
 from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.request import HTTPCookieProcessor, Request, build_opener
@@ -19,9 +20,11 @@ from neardup import Client
 from tests.support.faults.posix_users import GROUP, Installation, User, forbidden, installation
 from tests.support.paths import ROOT, SAMPLES
 from tests.support.samples import PLANTED, ROWS
+from tests.support.service import Systemd
 
 TOLERATED = {"mbind", "sched_setaffinity"}  # OpenBLAS and ONNX Runtime call them, and work without them
 CONFINED = [sys.executable, "-m", "tests.support.faults.executable_memory"]
+PATIENCE_SECONDS = 60  # strace makes a service on a busy machine slow
 UNITS = sorted(path.name for path in (ROOT / "deploy").glob("*.service"))
 
 
@@ -187,13 +190,7 @@ def work(unit: str, installed: Installation, user: User, before: list[str]) -> N
             assert ended.facts["embedded"], "the model made no vector"
         case "neardup-serve.service":
             installed.fill()
-            command = user.command(*config, "serve", "--listen", "127.0.0.1:0", before=before)
-            with subprocess.Popen(command, env=user.env, cwd="/", stderr=subprocess.PIPE, text=True) as service:
-                assert service.stderr is not None
-                try:
-                    check_copy(json.loads(service.stderr.readline())["address"])
-                finally:
-                    stop(service)
+            serve_and_check(user, user.command(*config, "serve", "--listen", "127.0.0.1:0", before=before))
         case _:
             command = user.command(*config, "run", before=before)
             with subprocess.Popen(command, env=user.env, cwd="/", stderr=subprocess.PIPE, text=True) as service:
@@ -204,11 +201,21 @@ def work(unit: str, installed: Installation, user: User, before: list[str]) -> N
                 stop(service)
 
 
-def check_copy(address: str) -> None:
-    """Check a copy of a sample at a service."""
+def serve_and_check(user: User, command: list[str]) -> None:
+    """Check a copy of a sample at a service, once it serves: it listens before that, and refuses what it cannot do."""
     copied = (SAMPLES / "stories" / "ENGLISH" / "4107000.html").read_text(encoding="utf-8")
-    with Client(address) as client:
-        assert client.check(html=copied, language="ENGLISH").verdict == "copy"
+    with closing(Systemd(user.home / "serve.sock")) as systemd:
+        systemd.path.chmod(0o666)
+        env = {"NOTIFY_SOCKET": str(systemd.path), "NEARDUP_SERVE__DEADLINE_SECONDS": str(PATIENCE_SECONDS)}
+        with subprocess.Popen(command, env=user.env | env, cwd="/", stderr=subprocess.PIPE, text=True) as service:
+            assert service.stderr is not None
+            try:
+                systemd.wait_for("STATUS=serving")
+                address = next(line["address"] for line in map(json.loads, service.stderr) if "address" in line)
+                with Client(address, timeout=PATIENCE_SECONDS, deadline=PATIENCE_SECONDS) as client:
+                    assert client.check(html=copied, language="ENGLISH").verdict == "copy"
+            finally:
+                stop(service)
 
 
 def stop(traced: subprocess.Popen[str]) -> None:
