@@ -106,6 +106,7 @@ def test_common_passages_keep_the_largest_count_and_the_first_example(db: sqlite
     assert passages.read_common(db, HINDI).tolist() == [9, 2**32 - 1]
     assert passages.read_common(db, HINDI).dtype == np.uint32
     assert passages.count_common(db) == {HINDI: 2, TAMIL: 1}
+    assert passages.map_common_languages(db, np.array([3, 9, 10], np.uint32)) == {3: {TAMIL}, 9: {HINDI}}
     rows = [(row["language"], row["hash"], row["holders"], row["example"]) for row in passages.list_common(db, 2)]
     assert rows == [(HINDI, 9, 100, 1), (HINDI, 2**32 - 1, 60, 2)]
 
