@@ -6,7 +6,7 @@ its text are marked with what is unusual about them, where there is enough of it
 
 import traceback
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -61,11 +61,6 @@ class PageFingerprinted(Struct, frozen=True):
     measures: TextMeasures | None = None
     rendered: Rendering | None = None
     text_sha256: bytes | None = None
-
-    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        """Pickle the fields positionally, in half the time of the default for data classes."""
-        story = (self.title, self.opening, self.script, self.marks, self.measures, self.rendered, self.text_sha256)
-        return type(self), (self.fingerprint, self.etag, self.size, *story)
 
 
 class Unreadable(Struct, frozen=True):
