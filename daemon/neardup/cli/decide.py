@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 Form = Literal["html", "pdf", "notice"]
 
 SHOWN = 50  # suspects
+FILTERS = ("kinds", "author", "story", "cluster", "catalogue", "only_new")  # of OPTIONS, as a selection has them
 
 
 def parse_target(output: str) -> "Target | None":
@@ -112,17 +113,11 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
         config: "Config",
         *args: Any,
         languages: tuple[str, ...],
-        kinds: tuple[str, ...],
         statuses: tuple[str, ...],
-        author: str | None,
-        story: int | None,
-        cluster: int | None,
-        catalogue: str | None,
         since: str | None,
         until: str | None,
         min_similarity: float | None,
         same_author: bool,
-        only_new: bool,
         **options: Any,
     ) -> None:
         from neardup.ledger.flags import Selection
@@ -132,17 +127,12 @@ def takes_flag_selection(function: Callable[..., None]) -> Callable[..., None]:
             raise Misuse("--since must be before --until")
         selection = Selection(
             languages=tuple(find_language(config.registry, name) for name in languages),
-            kinds=kinds,
             statuses=statuses or ("open",),
-            author=author,
-            story=story,
-            cluster=cluster,
-            catalogue=catalogue,
             since=after,
             until=before,
-            only_new=only_new,
             similarity=min_similarity,
             same_author=same_author or config.detection.same_author == "keep",
+            **{name: options.pop(name) for name in FILTERS},
         )
         function(config, *args, selection=selection, **options)
 

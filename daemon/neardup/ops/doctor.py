@@ -121,8 +121,7 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
 async def _check_ledger(config: Config) -> str:
     if config.ledger.path.exists() and not files.is_read_only(config.ledger.path):
         files.refuse_any_damage(config.ledger.path)
-    db = connect(config.ledger.path)
-    try:
+    with closing(connect(config.ledger.path)) as db:
         with transaction(db):
             runs.put(db, "doctor", str(now_ms()))
         recorded = runs.get(db, "fingerprint_version")
@@ -130,8 +129,6 @@ async def _check_ledger(config: Config) -> str:
         if recorded is not None and (why := fingerprint_version.explain_difference(recorded, current, held)):
             raise Fatal(f"holds {why}: `neardup backfill --refingerprint` makes them again")
         return f"{config.ledger.path}, {format_count(sum(held.values()), 'story', 'stories')}, writable"
-    finally:
-        db.close()
 
 
 async def _check_proofs(config: Config) -> str:
@@ -172,12 +169,9 @@ async def _check_index(config: Config) -> str:
 
 
 async def _refuse_mismatch(config: Config, index: Index) -> None:
-    db = connect(config.ledger.path)
-    try:
+    with closing(connect(config.ledger.path)) as db:
         current, held = fingerprint_version.version(config.registry), count_by_language(db)
         refuse_index_mismatch(await index.read_position(), runs.get(db, "ledger_id") or "", current, held)
-    finally:
-        db.close()
 
 
 async def _write_and_find_probe(index: Index) -> None:
@@ -243,15 +237,12 @@ async def _check_meaning(config: Config) -> str:
 
 
 async def _check_clock(config: Config) -> str:
-    db = connect(config.ledger.path)
-    try:
+    with closing(connect(config.ledger.path)) as db:
         for run in runs.list_latest(db, 1):
             if run["started_at"] > now_ms():
                 began = format_time(run["started_at"])
                 raise Fatal(f"the last run began at {began}, in the future: the clock was set back")
         return str(format_time(now_ms()))
-    finally:
-        db.close()
 
 
 async def _check_native_core(_: Config) -> str:

@@ -78,9 +78,6 @@ class ImportSummary(Summary):
     sweep_owed: bool = False
     parts: dict[str, Seconds] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, object]:
-        return {**self.as_record(), "warnings": self.warnings}
-
     def as_record(self) -> dict[str, object]:
         names = ("stories", "known", "changed", "forgotten", "flags", "candidates", "sweep_owed")
         parts = {part: {"seconds": round(n.wall, 3), "cpu": round(n.cpu, 3)} for part, n in self.parts.items()}

@@ -164,7 +164,7 @@ class Summary(Struct):
 
     def as_dict(self) -> dict[str, object]:
         """The JSON object that the command prints last with `--json`."""
-        raise NotImplementedError
+        return {**self.as_record(), "warnings": self.warnings}
 
     def as_record(self) -> dict[str, object]:
         """The counts that the ledger keeps for the run."""
@@ -212,9 +212,6 @@ class SweepSummary(Summary):
     left_out: int = 0
     common_passages: int = 0
     flagged: Counter[str] = field(default_factory=Counter)
-
-    def as_dict(self) -> dict[str, object]:
-        return {**self.as_record(), "warnings": self.warnings}
 
     def as_record(self) -> dict[str, object]:
         return {
