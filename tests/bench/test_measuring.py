@@ -1,4 +1,6 @@
-"""Laws: the benchmarks measure all the work of a run, and not the loading of code at a first call."""
+"""Laws: the benchmarks measure all the work of a run, and not the loading of code at a first call; that of memory
+samples all processes of a backfill until its end.
+"""
 
 import csv
 import subprocess
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from neardup.config import load
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.languages import LANGUAGES
@@ -16,9 +19,11 @@ from neardup.index.protocol import LookupResult
 from neardup.index.sqlite import SqliteIndex
 from neardup.records import BandedFingerprint
 
-from tests.bench import candidates, detector, report, stages, subject
+from tests.bench import candidates, detector, memory, report, stages, subject
 from tests.bench.candidates import DETECTION
 from tests.bench.detected import Detected
+from tests.bench.generated_store import COPY_EVERY, text_maker
+from tests.bench.memory import Sample
 from tests.bench.other_programs import go_programs, run_program
 from tests.bench.pages import FIRST_ID, read_ids, write_pages
 from tests.bench.report import Run
@@ -142,3 +147,23 @@ def test_the_table_of_batch_stages_omits_page_stages(capsys: pytest.CaptureFixtu
     assert shown == {"look_up", "look_up_passages", "nominate", "commit", "index", "verify"}, (
         "the wall times of page stages overlap"
     )
+
+
+def test_every_story_has_a_text_of_its_own_apart_from_the_copies() -> None:
+    make_text, again = text_maker(), text_maker()
+    texts = [make_text(n) for n in range(4 * COPY_EVERY)]
+    assert texts == [again(n) for n in range(4 * COPY_EVERY)]
+    assert len(set(texts)) == len(texts) - 1, "of three copies, one is exact and two have a changed word"
+    assert texts[2 * COPY_EVERY] == texts[COPY_EVERY + 1]
+
+
+def test_a_backfill_is_sampled_until_its_end(tmp_path: Path) -> None:
+    into = tmp_path / "samples.csv"
+    arguments = ["--stories", "60", "--every", "0.02", "--csv", str(into)]
+    done = CliRunner().invoke(memory.main, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "60" in done.output.split()
+    with into.open(encoding="utf-8") as file:
+        samples = [Sample(*map(float, row)) for row in csv.reader(file)]  # type: ignore[arg-type]
+    assert max(sample.processes for sample in samples) >= 3, "the reader processes count"
+    assert all(0 <= sample.anonymous <= sample.total for sample in samples)

@@ -1,4 +1,7 @@
-"""The desk's queue of translated and retold pairs is apart from all others; a verdict there counts as any other."""
+"""The desk's queue of translated and retold pairs is apart from all others; a verdict there counts as any other.
+
+`detection.same_author` says whether the queues of the desk have the pairs that one author wrote.
+"""
 
 import re
 from collections.abc import AsyncIterator
@@ -6,11 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.core.verify.tiers import RETOLD, TRANSLATED
+from neardup.config import Detection
+from neardup.core.verify.tiers import PARTIAL, RETOLD, TRANSLATED
 from neardup.ledger import connect, meaning_flags
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
+from neardup.records import Fingerprinted, Story
 
-from tests.support.builders import commit, fingerprinted
+from tests.support.builders import commit, fingerprint_of, fingerprinted, flag_pair
 from tests.support.desk_client import Client, get, hidden_fields, named_client, post
 from tests.support.languages import HINDI, TAMIL
 
@@ -77,3 +82,20 @@ async def test_pairs_of_one_author_are_counted_and_shown_on_request(client: Clie
     assert "1 pair of one author is not shown." in queue
     _, shown = await get(client, "/meaning?same_author=shown")
     assert path in shown
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+async def test_pairs_of_one_author_are_in_the_queues_only_if_they_are_kept(tmp_path: Path, keeps: bool) -> None:
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        listed = [Story(n, HINDI, author_id="asha") for n in (1, 2, 3)]
+        commit(db, *(Fingerprinted(story, fingerprint_of(bytes([story.id] * 16)), None) for story in listed))
+        flag_pair(db, 1, 2, PARTIAL)
+        hash_of = dict(db.execute("SELECT id, text_hash FROM stories"))
+        retold = MeaningFlag(1, 3, RETOLD, 0.5, [ChunkPair(0, 0, 0.7)], hash_of[1], hash_of[3])
+        meaning_flags.put(db, [retold], "m")
+    async with named_client(tmp_path, detection=Detection(same_author="keep" if keeps else "hide")) as client:
+        for queue, listed_at in (("/", "/case/1"), ("/meaning", "/meaning/1/3")):
+            _, page = await get(client, queue)
+            assert (f'href="{listed_at}' in page) == keeps, queue
+            assert ("left out" in page or "is not shown" in page) != keeps, queue
+            assert "is shown" not in page, "what the configuration keeps is not to be hidden by a link"
