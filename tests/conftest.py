@@ -3,11 +3,12 @@
 import gc
 import resource
 import shutil
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import ExitStack
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import redis
@@ -20,6 +21,9 @@ from tests.support.command import Neardup, embedded, environment
 from tests.support.faults.fault_table import FAULT, Row, table
 from tests.support.sampling import EXAMPLES
 from tests.support.servers import PROGRAMS, Aws, moto_server, redis_cluster, redis_server
+
+if TYPE_CHECKING:
+    from tests.support.checked_ledger import CheckedLedger
 
 # A slow machine must not fail a test.  Every run draws other examples, so that a law is tried more often than in one.
 settings.register_profile("untimed", deadline=None, max_examples=EXAMPLES)
@@ -139,6 +143,15 @@ def redis_url(empty_server: Callable[[str], str]) -> str:
 def redis_or_valkey_url(empty_server: Callable[[str], str], redis_program: str) -> str:
     """An empty Redis, and an empty Valkey."""
     return empty_server(redis_program)
+
+
+@pytest.fixture
+async def platform(tmp_path: Path) -> AsyncIterator["CheckedLedger"]:
+    """A ledger that is checked and takes submissions."""
+    from tests.support.checked_ledger import checked_ledger  # noqa: PLC0415 - it loads most of the program
+
+    async with checked_ledger(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

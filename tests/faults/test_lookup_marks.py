@@ -1,6 +1,5 @@
 """Law: whatever happens to Redis before or during a lookup, the lookup claims no more than it saw."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,58 +45,52 @@ class Interrupted:
 
 
 @pytest.mark.parametrize("layout", ["documented", "compact"])
-def test_an_interrupted_lookup_claims_no_more_than_it_saw(layout: Layout, redis_url: str, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, layout)
-        client: Any = redis.Redis.from_url(redis_url)
-        await commit(ledger, *((n, n) for n in range(1, 8)))
-        await rebuild(index, ledger, VERSION)
-        writer, first, commands = await writer_of(ledger, index), 0, 1
+async def test_an_interrupted_lookup_claims_no_more_than_it_saw(layout: Layout, redis_url: str, tmp_path: Path) -> None:
+    ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, layout)
+    client: Any = redis.Redis.from_url(redis_url)
+    await commit(ledger, *((n, n) for n in range(1, 8)))
+    await rebuild(index, ledger, VERSION)
+    writer, first, commands = await writer_of(ledger, index), 0, 1
 
-        async def insert() -> None:
-            await commit(ledger, (100 + first, 1))
-            await catch_up(index, ledger, VERSION)
+    async def insert() -> None:
+        await commit(ledger, (100 + first, 1))
+        await catch_up(index, ledger, VERSION)
 
-        async def lose() -> None:
-            client.flushall()
+    async def lose() -> None:
+        client.flushall()
 
-        try:
-            while first <= commands:
-                for second in sample_cases(range(first, commands + 1), 2):
-                    for actions in (
-                        [(first, insert)],
-                        [(first, lose)],
-                        [(first, lose), (second, lambda: writer._repair(index))],
-                    ):
-                        Interrupted(index, actions)
-                        await assert_all_found(writer, ledger, index)
-                        commands = vars(index).pop("_send").commands
-                first += 1
-        finally:
-            client.close()
-            await index.close()
-            ledger.close()
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("applied", [0, 10**6], ids=["behind", "ahead"])
-def test_an_index_far_from_its_ledger_is_repaired_before_use(
-    applied: int, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def scenario() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, "documented")
-        await rebuild(index, ledger, VERSION)
-        await commit(ledger, *((n, 1) for n in range(2, 14, 2)))
-        await index.apply([], applied)
-        outcome = Fingerprinted(Story(100, HINDI), fingerprint_of((1).to_bytes(16), bytes([1]) * 64), None)
-        async with await writer_of(ledger, index) as writer:
-            looked_up = await writer.look_up(Outcomes.of([outcome]))
-            assert looked_up is not None
-            nominees = await writer._nominate(index, looked_up)
-        assert nominees[100].matches == tuple(range(2, 14, 2))
+    try:
+        while first <= commands:
+            for second in sample_cases(range(first, commands + 1), 2):
+                for actions in (
+                    [(first, insert)],
+                    [(first, lose)],
+                    [(first, lose), (second, lambda: writer._repair(index))],
+                ):
+                    Interrupted(index, actions)
+                    await assert_all_found(writer, ledger, index)
+                    commands = vars(index).pop("_send").commands
+            first += 1
+    finally:
+        client.close()
         await index.close()
         ledger.close()
 
+
+@pytest.mark.parametrize("applied", [0, 10**6], ids=["behind", "ahead"])
+async def test_an_index_far_from_its_ledger_is_repaired_before_use(
+    applied: int, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(versions, "MAX_UNINDEXED", 3)
-    asyncio.run(scenario())
+    ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_url, BANDINGS, CODES, "documented")
+    await rebuild(index, ledger, VERSION)
+    await commit(ledger, *((n, 1) for n in range(2, 14, 2)))
+    await index.apply([], applied)
+    outcome = Fingerprinted(Story(100, HINDI), fingerprint_of((1).to_bytes(16), bytes([1]) * 64), None)
+    async with await writer_of(ledger, index) as writer:
+        looked_up = await writer.look_up(Outcomes.of([outcome]))
+        assert looked_up is not None
+        nominees = await writer._nominate(index, looked_up)
+    assert nominees[100].matches == tuple(range(2, 14, 2))
+    await index.close()
+    ledger.close()

@@ -225,7 +225,7 @@ def test_any_loss_is_noticed_and_repaired(
 
 
 @pytest.mark.parametrize("layout", ["documented", "compact"])
-def test_a_cut_connection_applies_changes_wholly_or_not(
+async def test_a_cut_connection_applies_changes_wholly_or_not(
     layout: Layout, redis_or_valkey_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     send, left = AbstractConnection.send_packed_command, -1
@@ -237,20 +237,16 @@ def test_a_cut_connection_applies_changes_wholly_or_not(
             raise redis.ConnectionError("connection cut")
         await send(self, command, check_health)
 
-    async def scenario() -> None:
-        nonlocal left
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_or_valkey_url, BANDINGS, CODES, layout)
-        try:
-            await rebuild(index, ledger, VERSION)
-            for nth in range(1, MESSAGES):
-                await commit(ledger, (1, 100 + nth), (2, 3 + nth), (200 + nth, 6))
-                left = nth
-                await until_it_works(replay, ledger, index)
-                left = -1
-                assert index_faults(ledger.path, layout, redis_or_valkey_url) == [], f"cut before message {nth}"
-        finally:
-            await index.close()
-            ledger.close()
-
     monkeypatch.setattr(AbstractConnection, "send_packed_command", sent)
-    asyncio.run(scenario())
+    ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_or_valkey_url, BANDINGS, CODES, layout)
+    try:
+        await rebuild(index, ledger, VERSION)
+        for nth in range(1, MESSAGES):
+            await commit(ledger, (1, 100 + nth), (2, 3 + nth), (200 + nth, 6))
+            left = nth
+            await until_it_works(replay, ledger, index)
+            left = -1
+            assert index_faults(ledger.path, layout, redis_or_valkey_url) == [], f"cut before message {nth}"
+    finally:
+        await index.close()
+        ledger.close()

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,6 @@ from tests.support.faults.fault_table import Row, find_said, make_row
 from tests.support.languages import ODIA, URDU
 
 LONG_AGO = 1_000_000_000
-
-
-@pytest.fixture
-async def platform(tmp_path: Path) -> AsyncIterator[CheckedLedger]:
-    async with checked_ledger(tmp_path) as made:
-        yield made
 
 
 def names(ledger: Path) -> list[str]:

@@ -48,18 +48,15 @@ def test_the_documented_layout_writes_the_documented_keys(bench: Bench, redis_or
         assert client.dbsize() == 8 + 1 + 32 + 4, client.keys()
 
 
-def test_an_error_among_replies_is_raised_once_all_are_read(redis_or_valkey_url: str) -> None:
-    async def exchanged() -> None:
-        client = (await connect(redis_or_valkey_url)).messages
-        with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-            await exchange(client, [("SET", "text", "a"), ("HGET", "text", "field"), ("GET", "text"), ("HLEN", "text")])
-        assert await exchange(client, [("GET", "text"), ("CONFIG GET", "maxmemory-policy")]) == [
-            b"a",
-            {"maxmemory-policy": "noeviction"},
-        ], "the replies of one message are taken for those of another"
-        await client.aclose()
-
-    asyncio.run(exchanged())
+async def test_an_error_among_replies_is_raised_once_all_are_read(redis_or_valkey_url: str) -> None:
+    client = (await connect(redis_or_valkey_url)).messages
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        await exchange(client, [("SET", "text", "a"), ("HGET", "text", "field"), ("GET", "text"), ("HLEN", "text")])
+    assert await exchange(client, [("GET", "text"), ("CONFIG GET", "maxmemory-policy")]) == [
+        b"a",
+        {"maxmemory-policy": "noeviction"},
+    ], "the replies of one message are taken for those of another"
+    await client.aclose()
 
 
 def test_the_compact_layout_writes_its_keys_at_exact_size(redis_or_valkey_url: str, tmp_path: Path) -> None:

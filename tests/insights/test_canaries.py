@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
 
@@ -19,7 +18,7 @@ from neardup.pipeline.progress import Progress
 from neardup.records import Language
 from neardup.telemetry.metrics import CANARY_INTERVAL, CANARY_RECALL
 
-from tests.support.checked_ledger import CheckedLedger, checked_ledger
+from tests.support.checked_ledger import CheckedLedger
 from tests.support.command import embedded
 from tests.support.faults.bed import impatient
 from tests.support.languages import ENGLISH, SAMPLED, TAMIL, TEXTS
@@ -27,12 +26,6 @@ from tests.support.languages import ENGLISH, SAMPLED, TAMIL, TEXTS
 STORIES = 6
 NOT_IN_ENGLISH = {"joiners inserted", OTHER_SCRIPT}
 STORED = ("stories", "candidates", "flags", "passage_hashes", "changes", "common_passages")
-
-
-@pytest.fixture
-async def platform(tmp_path: Path) -> AsyncIterator[CheckedLedger]:
-    async with checked_ledger(tmp_path) as made:
-        yield made
 
 
 def text_of(language: Language, seed: int) -> str:

@@ -1,7 +1,7 @@
 """Law: whatever an index has lost, `catch_up` brings it in step with the ledger, and logs that data was lost."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from neardup.core.columns import Outcomes
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal
 from neardup.index.protocol import BucketStatistics, Index
-from neardup.index.redis import open_redis
+from neardup.index.redis import Layout, open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, outbox, runs, stories
 from neardup.ledger.stories import remove_all
@@ -30,10 +30,18 @@ BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 Scene = Callable[[Ledger, Index], Awaitable[None]]
 
 
-async def opened(kind: str, folder: Path, redis_or_valkey_url: str) -> Index:
-    if kind == "sqlite":
-        return SqliteIndex(folder / "l.db", BANDINGS)
-    return await open_redis(redis_or_valkey_url, BANDINGS, CODES, "compact" if kind == "compact" else "documented")
+@asynccontextmanager
+async def opened(folder: Path, kind: str = "sqlite", url: str = "") -> AsyncIterator[tuple[Ledger, Any]]:
+    """A ledger, and an index in its file or in the Redis at a URL."""
+    with closing(Ledger(folder / "l.db")) as ledger:
+        layout: Layout = "compact" if kind == "compact" else "documented"
+        index: Index = (
+            SqliteIndex(ledger.path, BANDINGS) if kind == "sqlite" else await open_redis(url, BANDINGS, CODES, layout)
+        )
+        try:
+            yield ledger, index
+        finally:
+            await index.close()
 
 
 async def commit(ledger: Ledger, *texts: tuple[int, int]) -> None:
@@ -51,6 +59,10 @@ async def assert_in_step(ledger: Ledger, index: Index) -> None:
         assert change.number in change_found.numbers, f"story {change.story_id} is not in its buckets"
     assert isinstance(index, BucketStatistics)
     assert sum((await index.count_stories()).values()) == len(held)
+
+
+def scratch_folders(folder: Path) -> list[str]:
+    return [path.name for path in folder.glob("*-rebuild-*")]
 
 
 async def behind(ledger: Ledger, index: Index) -> None:
@@ -72,10 +84,8 @@ async def older_than_the_outbox(ledger: Ledger, index: Index) -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
 @pytest.mark.parametrize("scene", [behind, emptied, ahead, older_than_the_outbox])
-def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_or_valkey_url: str) -> None:
-    async def play() -> None:
-        ledger = Ledger(tmp_path / "l.db")
-        index = await opened(kind, tmp_path, redis_or_valkey_url)
+async def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_or_valkey_url: str) -> None:
+    async with opened(tmp_path, kind, redis_or_valkey_url) as (ledger, index):
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2))
         await catch_up(index, ledger, "v")
@@ -85,19 +95,16 @@ def test_an_index_is_healed(kind: str, scene: Scene, tmp_path: Path, redis_or_va
             await catch_up(index, ledger, "v")
         await assert_in_step(ledger, index)
         assert bool(logs) == (scene is not behind), f"lost data must be logged, and a lag must not: {logs}"
-        await index.close()
-        ledger.close()
-
-    asyncio.run(play())
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
-def test_an_interrupted_rebuild_leaves_no_position_and_is_repeated(
+async def test_an_interrupted_rebuild_leaves_no_position_and_is_repeated(
     kind: str, tmp_path: Path, redis_or_valkey_url: str
 ) -> None:
-    async def play() -> None:
-        ledger = Ledger(tmp_path / "l.db")
-        index = await opened(kind, tmp_path, redis_or_valkey_url)
+    def interrupt(done: int) -> None:
+        raise KeyboardInterrupt
+
+    async with opened(tmp_path, kind, redis_or_valkey_url) as (ledger, index):
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2), (3, 3))
         await catch_up(index, ledger, "v")
@@ -108,25 +115,15 @@ def test_an_interrupted_rebuild_leaves_no_position_and_is_repeated(
         assert await rebuild(index, ledger, "v", progress.append) == 3
         assert progress == sorted(progress) and progress[-1] == 3
         await assert_in_step(ledger, index)
-        await index.close()
-        ledger.close()
-
-    def interrupt(done: int) -> None:
-        raise KeyboardInterrupt
-
-    asyncio.run(play())
-    assert not list(tmp_path.glob("*-rebuild-*")), "scratch files are left behind"
+    assert not scratch_folders(tmp_path), "scratch files are left behind"
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "documented", "compact"])
-def test_stories_written_during_a_rebuild_are_entered_once(
+async def test_stories_written_during_a_rebuild_are_entered_once(
     kind: str, tmp_path: Path, redis_or_valkey_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_sync, "REBUILD_STORIES", 2)
-
-    async def play() -> None:
-        ledger = Ledger(tmp_path / "l.db")
-        index = await opened(kind, tmp_path, redis_or_valkey_url)
+    async with opened(tmp_path, kind, redis_or_valkey_url) as (ledger, index):
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2), (3, 3))
         build = index.build
@@ -140,16 +137,11 @@ def test_stories_written_during_a_rebuild_are_entered_once(
         await rebuild(index, ledger, "v")
         await catch_up(index, ledger, "v")
         await assert_in_step(ledger, index)
-        await index.close()
-        ledger.close()
-
-    asyncio.run(play())
     assert index_faults(tmp_path / "l.db", kind, redis_or_valkey_url) == [], "a story is in a bucket twice, or in none"
 
 
-def test_a_redis_restored_from_an_older_snapshot_is_replayed(tmp_path: Path, redis_or_valkey_url: str) -> None:
-    async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), await open_redis(redis_or_valkey_url, BANDINGS, CODES)
+async def test_a_redis_restored_from_an_older_snapshot_is_replayed(tmp_path: Path, redis_or_valkey_url: str) -> None:
+    async with opened(tmp_path, "documented", redis_or_valkey_url) as (ledger, index):
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1), (2, 2))
         await catch_up(index, ledger, "v")
@@ -162,48 +154,31 @@ def test_a_redis_restored_from_an_older_snapshot_is_replayed(tmp_path: Path, red
                 client.restore(key, 0, value)
         await catch_up(index, ledger, "v")
         await assert_in_step(ledger, index)
-        await index.close()
-        ledger.close()
-
-    asyncio.run(play())
 
 
 @pytest.mark.parametrize(
     ("owner", "message"), [(("another", "v"), "another ledger"), ((None, "other"), "neardup reindex")]
 )
-def test_the_index_of_another_ledger_is_refused(tmp_path: Path, owner: tuple[str | None, str], message: str) -> None:
-    async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
+async def test_the_index_of_another_ledger_is_refused(
+    tmp_path: Path, owner: tuple[str | None, str], message: str
+) -> None:
+    async with opened(tmp_path) as (ledger, index):
         await index.clear(owner[0] or await read_ledger_id(ledger), owner[1])
-        try:
+        with pytest.raises(Fatal, match=message):
             await admit_version(index, ledger, "v")
-        finally:
-            await index.close()
-            ledger.close()
-
-    with pytest.raises(Fatal, match=message):
-        asyncio.run(play())
 
 
-def test_catch_up_leaves_the_index_of_another_ledger_unchanged(tmp_path: Path) -> None:
-    async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
+async def test_catch_up_leaves_the_index_of_another_ledger_unchanged(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (ledger, index):
         await index.clear("another", "v")
         await index.apply([], 7)
-        try:
-            with pytest.raises(Fatal, match="another ledger"):
-                await catch_up(index, ledger, "v")
-            assert (await index.read_position()).applied == 7, "the index was changed"
-        finally:
-            await index.close()
-            ledger.close()
-
-    asyncio.run(play())
+        with pytest.raises(Fatal, match="another ledger"):
+            await catch_up(index, ledger, "v")
+        assert (await index.read_position()).applied == 7, "the index was changed"
 
 
-def test_an_interrupted_refingerprinting_is_resumed(tmp_path: Path) -> None:
-    async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
+async def test_an_interrupted_refingerprinting_is_resumed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (ledger, index):
         passages = await open_passages(ledger)
         await catch_up(index, ledger, "v")
         await commit(ledger, (1, 1))
@@ -214,43 +189,25 @@ def test_an_interrupted_refingerprinting_is_resumed(tmp_path: Path) -> None:
         await assert_in_step(ledger, index)
         await commit(ledger, (1, 1))
         await forget_fingerprints(index, passages, ledger, "v", "whole pages")
-        assert 1 in await ledger.do(stories.read_stored_versions, [1]), (
-            "the fingerprint made before the interruption was deleted"
-        )
+        held = await ledger.do(stories.read_stored_versions, [1])
+        assert 1 in held, "the fingerprint made before the interruption was deleted"
         await forget_fingerprints(index, passages, ledger, "v", "their <article>")
-        assert await ledger.do(stories.read_stored_versions, [1]) == {}, (
-            "fingerprints of other extraction settings were kept"
-        )
-        await index.close()
-        ledger.close()
-
-    asyncio.run(play())
+        held = await ledger.do(stories.read_stored_versions, [1])
+        assert held == {}, "fingerprints of other extraction settings were kept"
 
 
-def test_scratch_files_of_a_killed_rebuild_are_removed(tmp_path: Path) -> None:
-    async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "i.db", BANDINGS)
+async def test_scratch_files_of_a_killed_rebuild_are_removed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (ledger, index):
         for name in ("l.db-rebuild-1", "other.db-rebuild-1"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "column").write_bytes(b"x")
         await commit(ledger, (1, 1))
         await rebuild(index, ledger, "v")
-        await index.close()
-        ledger.close()
-
-    asyncio.run(play())
-    assert [path.name for path in tmp_path.glob("*-rebuild-*")] == ["other.db-rebuild-1"]
+    assert scratch_folders(tmp_path) == ["other.db-rebuild-1"]
 
 
-def test_another_version_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    async def play() -> None:
-        ledger, index = Ledger(tmp_path / "l.db"), SqliteIndex(tmp_path / "l.db", BANDINGS)
+async def test_another_version_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (ledger, index):
         await ledger.do(runs.put, "fingerprint_version", "older")
-        try:
+        with pytest.raises(Fatal, match="backfill --refingerprint"):
             await admit_version(index, ledger, "v")
-        finally:
-            await index.close()
-            ledger.close()
-
-    with pytest.raises(Fatal, match="backfill --refingerprint"):
-        asyncio.run(play())

@@ -140,46 +140,38 @@ def test_an_interrupted_sweep_continues(corpus: list[Made], parts: int, listed: 
         asyncio.run(play(Path(folder)))
 
 
-def test_the_best_matches_of_a_story_are_nominated_and_the_others_counted(tmp_path: Path) -> None:
+async def test_the_best_matches_of_a_story_are_nominated_and_the_others_counted(tmp_path: Path) -> None:
     corpus: list[tuple[int, Made]] = [(n, (HINDI, {*range(10 * n, 10 * n + 2 + n)})) for n in range(1, 5)]
     corpus.append((9, (HINDI, set(range(50)))))
-
-    async def play() -> None:
-        with (
-            closing(Ledger(tmp_path / "l.db")) as ledger,
-            closing(await open_passages(ledger)) as index,
-            make_scratch_folder(ledger.path, "sweep") as scratch,
-        ):
-            await committed(ledger, corpus)
-            sync = PassageSync(index, ledger)
-            await sync.catch_up()
-            sweep = PassageSweep(
-                sync, ledger, Detection(max_matches=2), scratch, stop=asyncio.Event(), show=lambda done: None
-            )
-            assert await sweep.find_common(0)
-            pages = [page async for page in sweep.nominate()]
-            assert await pending(ledger) == {(3, 9), (4, 9)}
-            assert sum(page.candidates for page in pages) == 2
-            assert [dict(page.left_out) for page in pages if page.left_out] == [{HINDI: 2}]
-
-    asyncio.run(play())
+    with (
+        closing(Ledger(tmp_path / "l.db")) as ledger,
+        closing(await open_passages(ledger)) as index,
+        make_scratch_folder(ledger.path, "sweep") as scratch,
+    ):
+        await committed(ledger, corpus)
+        sync = PassageSync(index, ledger)
+        await sync.catch_up()
+        sweep = PassageSweep(
+            sync, ledger, Detection(max_matches=2), scratch, stop=asyncio.Event(), show=lambda done: None
+        )
+        assert await sweep.find_common(0)
+        pages = [page async for page in sweep.nominate()]
+        assert await pending(ledger) == {(3, 9), (4, 9)}
+        assert sum(page.candidates for page in pages) == 2
+        assert [dict(page.left_out) for page in pages if page.left_out] == [{HINDI: 2}]
 
 
-def test_common_passages_nominate_no_story_and_are_recorded_with_an_example(tmp_path: Path) -> None:
+async def test_common_passages_nominate_no_story_and_are_recorded_with_an_example(tmp_path: Path) -> None:
     corpus: list[tuple[int, Made]] = [(n, (HINDI, {1, 2, 3, 100 + n // 2, 200 + n // 2})) for n in range(6)]
-
-    async def play() -> None:
-        with closing(Ledger(tmp_path / "l.db")) as ledger:
-            await committed(ledger, corpus)
-            await swept(ledger, Detection(common_passage=5))
-            assert await pending(ledger) == {(0, 1), (2, 3), (4, 5)}
-            listed = [tuple(row)[:4] for row in await ledger.do(passages.list_common, 9)]
-            assert listed == [("HINDI", passage, 6, 0) for passage in (1, 2, 3)]
-
-    asyncio.run(play())
+    with closing(Ledger(tmp_path / "l.db")) as ledger:
+        await committed(ledger, corpus)
+        await swept(ledger, Detection(common_passage=5))
+        assert await pending(ledger) == {(0, 1), (2, 3), (4, 5)}
+        listed = [tuple(row)[:4] for row in await ledger.do(passages.list_common, 9)]
+        assert listed == [("HINDI", passage, 6, 0) for passage in (1, 2, 3)]
 
 
-def test_a_passage_that_becomes_common_has_the_matches_of_its_holders_selected_again(tmp_path: Path) -> None:
+async def test_a_passage_that_becomes_common_has_the_matches_of_its_holders_selected_again(tmp_path: Path) -> None:
     prayer, passage = {1, 2, 3}, {10, 11}
     corpus: list[tuple[int, Made]] = [
         (1, (HINDI, passage)),
@@ -188,33 +180,26 @@ def test_a_passage_that_becomes_common_has_the_matches_of_its_holders_selected_a
         (4, (HINDI, prayer)),
         (5, (HINDI, prayer)),
     ]
-
-    async def play() -> None:
-        detection = Detection(max_matches=1, common_passage=3)
-        with closing(Ledger(tmp_path / "l.db")) as ledger, closing(await open_passages(ledger)) as index:
-            sync = PassageSync(index, ledger)
-            nomination = PassageNomination(sync, ledger, detection)
-            await looked_up_one_by_one(ledger, sync, nomination, corpus, detection)
-            assert (1, 3) not in await pending(ledger)
-            assert 3 in {story.side.id for story in await ledger.do(candidates.list_due_for_selection, 0, 9)}
-
-    asyncio.run(play())
+    detection = Detection(max_matches=1, common_passage=3)
+    with closing(Ledger(tmp_path / "l.db")) as ledger, closing(await open_passages(ledger)) as index:
+        sync = PassageSync(index, ledger)
+        nomination = PassageNomination(sync, ledger, detection)
+        await looked_up_one_by_one(ledger, sync, nomination, corpus, detection)
+        assert (1, 3) not in await pending(ledger)
+        assert 3 in {story.side.id for story in await ledger.do(candidates.list_due_for_selection, 0, 9)}
 
 
-def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
-    async def play() -> None:
-        scratch = tmp_path / "scratch"
-        scratch.mkdir()
-        (scratch / "groups").symlink_to("/dev/full")
-        with closing(Ledger(tmp_path / "l.db")) as ledger, closing(await open_passages(ledger)) as index:
-            await committed(ledger, [(n, (HINDI, {1, 2})) for n in range(3)])
-            sync = PassageSync(index, ledger)
-            await sync.catch_up()
-            sweep = PassageSweep(sync, ledger, Detection(), scratch, stop=asyncio.Event(), show=lambda done: None)
-            with pytest.raises(Fatal, match=f"cannot write scratch files in {tmp_path}: No space left on device"):
-                await sweep.find_common(0)
-
-    asyncio.run(play())
+async def test_a_full_disk_is_one_error(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (scratch / "groups").symlink_to("/dev/full")
+    with closing(Ledger(tmp_path / "l.db")) as ledger, closing(await open_passages(ledger)) as index:
+        await committed(ledger, [(n, (HINDI, {1, 2})) for n in range(3)])
+        sync = PassageSync(index, ledger)
+        await sync.catch_up()
+        sweep = PassageSweep(sync, ledger, Detection(), scratch, stop=asyncio.Event(), show=lambda done: None)
+        with pytest.raises(Fatal, match=f"cannot write scratch files in {tmp_path}: No space left on device"):
+            await sweep.find_common(0)
 
 
 def test_scratch_files_of_a_killed_sweep_are_removed(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,6 @@ from tests.support.sample_texts import STORIES
 from tests.support.transliteration import transliterated
 
 ORIGINAL = 7
-
-
-@pytest.fixture
-async def platform(tmp_path: Path) -> AsyncIterator[CheckedLedger]:
-    async with checked_ledger(tmp_path) as made:
-        yield made
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

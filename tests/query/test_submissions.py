@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from itertools import combinations
 from pathlib import Path
 from random import Random
@@ -24,12 +23,6 @@ from structlog.testing import capture_logs
 from tests.support.builders import fingerprint_of
 from tests.support.checked_ledger import MAX_BYTES, CheckedLedger, checked_ledger, text_of, words_of
 from tests.support.languages import BENGALI, ENGLISH, HINDI, MALAYALAM, MARATHI, PUNJABI, TAMIL
-
-
-@pytest.fixture
-async def platform(tmp_path: Path) -> AsyncIterator[CheckedLedger]:
-    async with checked_ledger(tmp_path) as made:
-        yield made
 
 
 def pages(platform: CheckedLedger) -> list[str]:

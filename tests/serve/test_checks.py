@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -19,7 +18,7 @@ from neardup.serve.checks import MOST_WORDS
 from neardup.serve.messages import BatchAnswer, CheckAnswer, CompareAnswer, MatchesAnswer, Problem, Stored
 from neardup.serve.service import Service
 
-from tests.support.http_service import HttpClient, configuration, http_service, problem_of
+from tests.support.http_service import HttpClient, configuration, http_service, problem_of, send
 from tests.support.languages import CODES, SAMPLED
 from tests.support.sample_texts import STORIES
 
@@ -55,13 +54,6 @@ def excerpt(language: Language) -> str:
     """Nine tenths of the original."""
     words = original(language).split()
     return " ".join(words[: len(words) * 9 // 10])
-
-
-async def send(client: HttpClient, method: str, path: str, **body: Any) -> str:
-    async with client.request(method, path, json=body or None) as answer:
-        text = await answer.text()
-        assert answer.status == 200, f"{method} {path}: {text}"
-        return text
 
 
 def path_of(story_id: int | str) -> str:

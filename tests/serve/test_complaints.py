@@ -19,7 +19,7 @@ from neardup.records import Verdict, parse_milliseconds
 from neardup.serve.messages import CompareAnswer
 from neardup.serve.rights_messages import Complaint, ComplaintsAnswer
 
-from tests.support.http_service import HttpClient, configuration, http_service, problem_of
+from tests.support.http_service import HttpClient, configuration, http_service, problem_of, send
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
 from tests.support.verdicts import decide_case, undo
@@ -47,13 +47,6 @@ async def client(tmp_path: Path) -> AsyncIterator[HttpClient]:
 def db(tmp_path: Path, client: HttpClient) -> Iterator[sqlite3.Connection]:
     with closing(connect(tmp_path / "neardup.db")) as opened:
         yield opened
-
-
-async def send(client: HttpClient, method: str, path: str, **body: Any) -> str:
-    async with client.request(method, path, json=body or None) as answer:
-        text = await answer.text()
-        assert answer.status == 200, f"{method} {path}: {text}"
-        return text
 
 
 async def complain(client: HttpClient, **complaint: Any) -> Complaint:

@@ -10,7 +10,7 @@ import pytest
 from neardup.ledger import connect, drafts, now_ms
 from neardup.serve.messages import CheckAnswer, Draft
 
-from tests.support.http_service import HttpClient, configuration, http_service, problem_of
+from tests.support.http_service import HttpClient, configuration, http_service, problem_of, send
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
 
@@ -28,13 +28,6 @@ async def client(tmp_path: Path) -> AsyncIterator[HttpClient]:
     async with http_service(configuration(tmp_path, deadline_seconds=30)) as (client, _):
         await send(client, "PUT", "/v1/stories/1", language=LANGUAGE, text=TEXT, author_id="17")
         yield client
-
-
-async def send(client: HttpClient, method: str, path: str, **body: Any) -> str:
-    async with client.request(method, path, json=body or None) as answer:
-        text = await answer.text()
-        assert answer.status == 200, f"{method} {path}: {text}"
-        return text
 
 
 async def check(client: HttpClient, method: str, path: str, **body: Any) -> tuple[str, list[int | str]]:

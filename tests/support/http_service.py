@@ -56,6 +56,14 @@ async def http_service(
     await opening
 
 
+async def send(client: HttpClient, method: str, path: str, **body: Any) -> str:
+    """What a request with this body is answered, as JSON."""
+    async with client.request(method, path, json=body or None) as answer:
+        text = await answer.text()
+        assert answer.status == 200, f"{method} {path}: {text}"
+        return text
+
+
 async def problem_of(client: HttpClient, method: str, path: str, **request: Any) -> tuple[int, dict[str, Any]]:
     """The status of a request that is refused, and its problem."""
     async with client.request(method, path, **request) as answer:
