@@ -22,10 +22,11 @@ class Transient(NeardupError):
     """
 
     exit_code = 75  # EX_TEMPFAIL of sysexits.h
+    reason = "unavailable"
 
-    def __init__(self, message: str, reason: str = "unavailable") -> None:
+    def __init__(self, message: str, reason: str | None = None) -> None:
         super().__init__(message)
-        self.reason = reason
+        self.reason = reason or self.reason
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         return type(self), (str(self), self.reason)
@@ -34,15 +35,16 @@ class Transient(NeardupError):
 class IndexDamaged(Transient):
     """The index holds what neardup did not write there.  Its position is dropped, so the next attempt rebuilds it."""
 
-    def __init__(self, message: str, reason: str = "index_damaged") -> None:
-        super().__init__(message, reason)
+    reason = "index_damaged"
 
 
 class PassagesDamaged(Transient):
     """A segment of the passage index is damaged.  Once it is dropped, the stories `first` to `last` are read again."""
 
+    reason = "passages_damaged"
+
     def __init__(self, segment: str, first: int, last: int) -> None:
-        super().__init__(f"the passage index is damaged: {segment}, stories {first} to {last}", "passages_damaged")
+        super().__init__(f"the passage index is damaged: {segment}, stories {first} to {last}")
         self.segment, self.first, self.last = segment, first, last
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
@@ -52,10 +54,10 @@ class PassagesDamaged(Transient):
 class VectorsDamaged(Transient):
     """The vectors of a story are not those that were written."""
 
+    reason = "vectors_damaged"
+
     def __init__(self, story_id: int) -> None:
-        super().__init__(
-            f"the vectors of story {story_id} are damaged: the next `neardup embed` makes them again", "vectors_damaged"
-        )
+        super().__init__(f"the vectors of story {story_id} are damaged: the next `neardup embed` makes them again")
         self.story_id = story_id
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
@@ -65,8 +67,7 @@ class VectorsDamaged(Transient):
 class LedgerReplaced(Transient):
     """Another file has the name of the ledger, or none has: what is written to the open one is lost."""
 
-    def __init__(self, message: str, reason: str = "ledger_replaced") -> None:
-        super().__init__(message, reason)
+    reason = "ledger_replaced"
 
 
 class Stopped(NeardupError):

@@ -104,7 +104,7 @@ class DeadLetters:
 
 
 async def ignore_checkpoint(_: Checkpoint) -> None:
-    """For a listing that is never resumed, such as that of works, which a sync begins again at the first row."""
+    """For a listing that is never resumed, as that of works or a Spark job, which begins again at the first row."""
 
 
 def open_source(

@@ -24,7 +24,6 @@ from neardup.pages.store import WorkPages
 from neardup.pipeline.worker import Known, Worker
 from neardup.records import (
     BadRow,
-    Checkpoint,
     Dead,
     DeadLettered,
     Fingerprinted,
@@ -82,17 +81,13 @@ def list_configured(spark: SparkSession, config: Config) -> DataFrame:
 
 
 def _list_sources(config: Config) -> Iterator[ListedRow]:
-    sources = [open_source(config, _keep_no_checkpoint)]
+    sources = [open_source(config)]
     sources += [open_reference(config)] if config.reference is not None else []
     with asyncio.Runner() as runner:
         for source in sources:
             stories = list_rows(source)
             while rows := runner.run(_read_next_rows(stories)):
                 yield from rows
-
-
-async def _keep_no_checkpoint(_: Checkpoint) -> None:
-    """A job that is started again lists everything again."""
 
 
 async def _read_next_rows(stories: AsyncIterator[ListedRow]) -> list[ListedRow]:
