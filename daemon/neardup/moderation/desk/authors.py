@@ -21,7 +21,7 @@ from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Right
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import get_desk
-from neardup.moderation.desk.queues import CaseQueue, format_case_query, read_number
+from neardup.moderation.desk.queues import CaseQueue, format_case_query, read_page_number
 from neardup.moderation.desk.verdict_forms import read_verdict
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_history
@@ -58,7 +58,7 @@ async def show(request: web.Request) -> web.Response:
     """GET /author/ID: the flagged stories of an author, by the flags with one other author if `with` names one."""
     moderator = require_moderator(request)
     author_id, other = read_author_id(request), request.query.get("with") or None
-    page_number = max(read_number(request.query, "page") or 1, 1)
+    page_number = read_page_number(request.query)
     await get_desk(request).ledger.refresh_cases()
     details = await get_desk(request).ledger.read(_read_details, author_id, other, (page_number - 1) * PAGE_SIZE)
     if details is None:
@@ -80,7 +80,7 @@ async def show(request: web.Request) -> web.Response:
 async def list_offenders(request: web.Request) -> web.Response:
     """GET /authors: those with several stories that copy."""
     require_moderator(request)
-    page_number = max(read_number(request.query, "page") or 1, 1)
+    page_number = read_page_number(request.query)
     first = (page_number - 1) * PAGE_SIZE
     rows = await get_desk(request).ledger.read(authors.list_repeat_offenders, limit=PAGE_SIZE, offset=first)
     accounts = await get_desk(request).ledger.read(removed_texts.list_accounts, PAGE_SIZE)

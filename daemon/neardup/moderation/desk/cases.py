@@ -49,6 +49,7 @@ from neardup.moderation.desk.queues import (
     format_day,
     parse_case_queue,
     read_number,
+    read_page_number,
 )
 from neardup.moderation.desk.story import StoryDetails, make_report_values, read_story_details
 from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
@@ -106,7 +107,7 @@ async def show_cases(request: web.Request) -> web.Response:
     """GET /: the query is that of a queue of cases, with page= and done=."""
     moderator, desk = require_moderator(request), get_desk(request)
     queue = parse_case_queue(request.query, desk.config, moderator)
-    page_number = max(read_number(request.query, "page") or 1, 1)
+    page_number = read_page_number(request.query)
     first = (page_number - 1) * PAGE_SIZE
     await desk.ledger.refresh_cases()
     cases_page = await desk.ledger.read(_read_cases_page, queue, moderator, first, read_number(request.query, "done"))
@@ -207,7 +208,7 @@ async def show_case(request: web.Request) -> web.Response:
     """
     moderator, desk = require_moderator(request), get_desk(request)
     queue, at = parse_case_queue(request.query, desk.config, moderator), read_number(request.query, "at")
-    done, pairs_page = read_number(request.query, "done"), max(read_number(request.query, "page") or 1, 1)
+    done, pairs_page = read_number(request.query, "done"), read_page_number(request.query)
     first_pair = (pairs_page - 1) * SHOWN_PAIRS
     await desk.ledger.refresh_cases()
     case_id = await desk.ledger.read(cases.find_case, read_story_id(request))

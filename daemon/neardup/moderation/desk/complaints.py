@@ -20,7 +20,7 @@ from neardup.moderation.desk.pages import (
     require_sender,
 )
 from neardup.moderation.desk.parts import FORM, Desk, get_desk
-from neardup.moderation.desk.queues import read_number
+from neardup.moderation.desk.queues import read_number, read_page_number
 from neardup.moderation.interface import translate_later
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, make_evidence, receive
 from neardup.records import Language
@@ -44,7 +44,7 @@ NEED_WORDS = (*ANSWERS, *BY_HAND, REOPEN)  # the actions that say something
 async def list_all(request: web.Request) -> web.Response:
     """GET /complaints: the open complaints, the next deadline first; with closed=1 the closed ones."""
     require_moderator(request)
-    closed, page_number = "closed" in request.query, max(read_number(request.query, "page") or 1, 1)
+    closed, page_number = "closed" in request.query, read_page_number(request.query)
     first = (page_number - 1) * PAGE_SIZE
     read = get_desk(request).ledger.read
     listed = await read(complaints.list_complaints, closed=closed, limit=PAGE_SIZE, offset=first)

@@ -23,7 +23,7 @@ from neardup.moderation.desk.queues import (
     format_meaning_query,
     make_shown_pair,
     parse_meaning_queue,
-    read_number,
+    read_page_number,
 )
 from neardup.moderation.desk.verdict_forms import read_query, read_verdict, render_conflict
 from neardup.moderation.interface import translate_later
@@ -58,8 +58,8 @@ class MeaningPair(Struct, frozen=True):
 async def show_queue(request: web.Request) -> web.Response:
     """GET /meaning: the widest margin first."""
     require_moderator(request)
-    desk, page_number = get_desk(request), read_number(request.query, "page") or 1
-    queue, first = parse_meaning_queue(request.query, desk.config), max(page_number - 1, 0) * PAGE_SIZE
+    desk, page_number = get_desk(request), read_page_number(request.query)
+    queue, first = parse_meaning_queue(request.query, desk.config), (page_number - 1) * PAGE_SIZE
 
     def read(db: sqlite3.Connection) -> tuple[list[sqlite3.Row], int, int]:
         found = meaning_flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first)

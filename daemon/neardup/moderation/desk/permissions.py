@@ -16,7 +16,7 @@ from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefuse
 from neardup.moderation.desk.moderators import Moderator, Right
 from neardup.moderation.desk.pages import render_page, require_moderator, require_sender
 from neardup.moderation.desk.parts import FORM, get_desk
-from neardup.moderation.desk.queues import read_number
+from neardup.moderation.desk.queues import read_number, read_page_number
 from neardup.moderation.interface import translate_later
 from neardup.moderation.permissions import FIELDS, WrongField, parse_grant
 from neardup.records import Language, show_id
@@ -89,7 +89,7 @@ def _read_languages(db: sqlite3.Connection, grant: Grant) -> set[Language]:
 async def _render_page(request: web.Request, fields: Mapping[str, str], refused: str | None = None) -> web.Response:
     moderator, ledger = require_moderator(request), get_desk(request).ledger
     author, number = request.query.get("author") or None, read_number(request.query, "id")
-    chosen, page_number = PermissionFilter(number, author), max(read_number(request.query, "page") or 1, 1)
+    chosen, page_number = PermissionFilter(number, author), read_page_number(request.query)
     await ledger.refresh_cases()
     rows, total = await ledger.read(_list_rows, chosen, (page_number - 1) * PAGE_SIZE)
     return render_page(

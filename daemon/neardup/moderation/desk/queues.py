@@ -8,6 +8,7 @@ meanwhile, so a position is looked up again, around the one at which the page wa
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
+from functools import partial
 from typing import Any, Self
 from urllib.parse import urlencode
 
@@ -62,10 +63,7 @@ def parse_case_queue(query: Mapping[str, str], config: Config, moderator: Modera
 
     Raises HTTPBadRequest if a filter is invalid.
     """
-
-    def value(name: str) -> str | None:
-        return query.get(name, "").strip() or None
-
+    value = partial(_find_value, query)
     language, kind, status, authors = value("language"), value("kind"), value("status"), value("authors")
     similarity, since, until = value("similarity"), value("since"), value("until")
     inbox, complaint = value("inbox"), value("complaint")
@@ -113,6 +111,11 @@ def format_case_query(queue: CaseQueue, **more: object) -> str:
     return f"?{urlencode(given)}" if given else ""
 
 
+def _find_value(query: Mapping[str, str], name: str) -> str | None:
+    """A parameter of a query; None if it is missing or blank."""
+    return query.get(name, "").strip() or None
+
+
 def _parse_day(text: str) -> int:
     """The milliseconds at which a day begins in UTC."""
     return int(datetime.combine(date.fromisoformat(text), time(), UTC).timestamp() * 1000)
@@ -142,10 +145,7 @@ def parse_meaning_queue(query: Mapping[str, str], config: Config) -> MeaningQueu
 
     Raises HTTPBadRequest if a language, kind, status or id is invalid.
     """
-
-    def value(name: str) -> str | None:
-        return query.get(name, "").strip() or None
-
+    value = partial(_find_value, query)
     try:
         language, kind, status, story = value("language"), value("kind"), value("status"), value("story")
         selection = Selection(
@@ -194,6 +194,11 @@ def read_number(query: Mapping[str, str], name: str) -> int | None:
     if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) <= MAX_NUMBER):
         raise web.HTTPBadRequest(reason=translate_later("The address has an invalid number"))
     return int(text)
+
+
+def read_page_number(query: Mapping[str, str]) -> int:
+    """The page of a list, counted from 1; the first one if none is named.  Raises HTTPBadRequest."""
+    return max(read_number(query, "page") or 1, 1)
 
 
 def parse_share(text: str) -> float:
