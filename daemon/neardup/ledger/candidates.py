@@ -103,14 +103,14 @@ def _nominate(
     return left_out
 
 
-def offer(db: sqlite3.Connection, story_id: int, matches: Iterable[int], most: int, *, by_passages: bool) -> None:
-    """Pair a story with some further matches with lower ids, or select all its matches again, if they may be too many.
+def offer(db: sqlite3.Connection, story_id: int, matches: Iterable[int], most: int) -> None:
+    """Pair a story with further matches that passages nominate, or select all again, if they may be too many.
 
-    Within the caller's transaction.
+    The matches have lower ids.  Within the caller's transaction.
     """
     for match in matches:
         if _has_room(db, story_id, match, most):
-            put(db, story_id, match, by_passages=by_passages)
+            put(db, story_id, match, by_passages=True)
 
 
 # Stories that may have too many matches.

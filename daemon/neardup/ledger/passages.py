@@ -99,12 +99,12 @@ def find_gaps(db: sqlite3.Connection, held: Sequence[Range]) -> list[Range]:
     return found
 
 
-def count_missing(db: sqlite3.Connection, held: Sequence[Range], most: int = MOST_COUNTED) -> int:
-    """The number of missing stories where the segments hold these ranges; counted to `most`."""
+def count_missing(db: sqlite3.Connection, held: Sequence[Range]) -> int:
+    """The number of missing stories where the segments hold these ranges; counted to MOST_COUNTED."""
     found = 0
     for gap in find_gaps(db, held):
-        [rows] = db.execute(f"SELECT count(*) FROM (SELECT 1 {MISSING} LIMIT ?)", (*gap, most - found)).fetchone()
-        found += rows
+        query = f"SELECT count(*) FROM (SELECT 1 {MISSING} LIMIT ?)"
+        found += db.execute(query, (*gap, MOST_COUNTED - found)).fetchone()[0]
     return found
 
 

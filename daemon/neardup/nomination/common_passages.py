@@ -241,4 +241,4 @@ def drop_common(db: sqlite3.Connection, held: Mapping[int, Holders], detection: 
             others_of[story_id].update(other for other in holders if other < story_id)
     for story_id, others in others_of.items():
         most = detection.of(languages[story_id]).max_matches
-        candidates.offer(db, story_id, sorted(others), most, by_passages=True)
+        candidates.offer(db, story_id, sorted(others), most)

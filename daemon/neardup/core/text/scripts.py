@@ -163,9 +163,9 @@ class Guess(NamedTuple):
     confidence: float
 
 
-def detect_language(text: str, languages: Languages = SHIPPED) -> Language:
+def detect_language(text: str) -> Language:
     """The language of a text as `guess_language` guesses it, however sure that is.  Raises UnknownScript."""
-    return guess_language(text, languages).language
+    return guess_language(text).language
 
 
 def guess_language(text: str, languages: Languages = SHIPPED) -> Guess:

@@ -19,7 +19,7 @@ from neardup.core.fingerprint.word_hashes import GRAM, Hashes, PassageHashes, Pl
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
 from neardup.core.sets import find_distinct
-from neardup.core.verify.sets import Pairs, are_among_ascending
+from neardup.core.verify.sets import ONE_PAIR, Pairs, are_among_ascending
 from neardup.records import MIN_BLOCK, NO_SPANS, Copied, Spans
 
 Blocks = npt.NDArray[np.int32]  # (n, 4): place in a, place in b, number of words and number of the block of each run
@@ -37,9 +37,9 @@ Run = tuple[int, int, int]  # place in a, place in b, words
 NO_HASHES: PassageHashes = np.empty(0, np.uint32)
 
 
-def find_copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES, at_least: int = 0) -> Copied:
+def find_copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES) -> Copied:
     """Word hashes (n,) and (m,), in reading order -> what they share; the rest is as in `find_copied_of_pairs`."""
-    return find_copied_of_pairs((a, b), np.array([[0, 1, at_least]], np.int32), common)[0]
+    return find_copied_of_pairs((a, b), ONE_PAIR, common)[0]
 
 
 @in_c(native.find_copied_of_pairs)
