@@ -5,6 +5,7 @@ its pool.
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -23,6 +24,7 @@ from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
 from neardup.errors import Gone
 from neardup.pages import fork_server
+from neardup.pages.limits import AdaptiveLimit
 from neardup.pages.local import File, PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.reader_process import OPERATIONS, Request, _ReaderProcess
@@ -84,7 +86,9 @@ def stories(folder: Path, each: int) -> list[Story]:
     return made
 
 
-async def test_each_caller_receives_its_own_page_s_fingerprint(tmp_path: Path) -> None:
+async def test_each_caller_receives_its_own_page_s_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    latencies, began = list[float](), time.perf_counter()
+    monkeypatch.setattr(AdaptiveLimit, "observe", lambda _, seconds: latencies.extend(seconds))
     listed = stories(tmp_path, 6)
     async with reading(tmp_path) as pool:
         results = await asyncio.gather(*(pool.read(story, None) for story in listed))
@@ -95,6 +99,7 @@ async def test_each_caller_receives_its_own_page_s_fingerprint(tmp_path: Path) -
         assert isinstance(result, PageFingerprinted)
         assert result.fingerprint == fingerprint(tokenize(story_text(story.language, story.id))), story
     assert again == [NotModified()] * len(listed), "an unchanged page was read again"
+    assert len(latencies) == 2 * len(listed) and 0 <= min(latencies) <= max(latencies) <= time.perf_counter() - began
 
 
 async def test_texts_that_are_read_together_come_back_when_a_process_dies(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.fingerprint.word_hashes import WINDOW, PassageHashes, hash_passages
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.passages import find_runs, pair_spans
+from neardup.core.verify.passages import _keep_first_of_span, find_runs, pair_spans
 from neardup.core.verify.scores import examine
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS
@@ -83,3 +83,14 @@ def test_each_span_is_paired_with_the_one_that_copies_it(order: list[int], n: in
     for start, end, match_start, match_end in pairs.tolist():
         assert a.word_hashes[start:end].tolist() == b.word_hashes[match_start:match_end].tolist()
     assert len(pairs) == (3 if has_prayer else 4)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 5)] * 4)))
+def test_each_span_is_in_the_first_pair_that_has_it(pairs: list[tuple[int, int, int, int]]) -> None:
+    kept = _keep_first_of_span(np.array(pairs, np.int32).reshape(-1, 4)).tolist()
+    for side in (0, 2):
+        assert len({pair[side] for pair in kept}) == len(kept), "a span is in two pairs"
+    for place, pair in enumerate(pairs):
+        before = [earlier for earlier in pairs[:place] if list(earlier) in kept]
+        has_partner = any(earlier[0] == pair[0] or earlier[2] == pair[2] for earlier in before)
+        assert has_partner or list(pair) in kept, f"{pair} is left out, though neither of its spans has a partner"
