@@ -14,10 +14,10 @@ from neardup.core.columns import Outcomes
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
 from neardup.errors import Fatal, Forgotten, Misuse, TooLarge
-from neardup.ledger import candidates, files, lock, outbox, stories, submissions
+from neardup.ledger import candidates, files, lock, marks, outbox, stories, submissions
 from neardup.pipeline import upkeep
 from neardup.query.check import Submission
-from neardup.records import Fingerprinted, Language, Skip, Skipped, Story
+from neardup.records import Fingerprinted, Language, MarkReason, Skip, Skipped, Story
 from structlog.testing import capture_logs
 
 from tests.support.builders import fingerprint_of
@@ -87,6 +87,14 @@ async def test_a_changed_text_replaces_page_and_flags(platform: CheckedLedger) -
     assert await platform.flagged() == {}
     assert before is not None and before.rpartition("/")[2] not in pages(platform)
     assert len(pages(platform)) == 2
+
+
+async def test_a_submitted_story_is_marked_as_one_of_a_listing(platform: CheckedLedger) -> None:
+    await platform.put(HINDI, 1, words_of(TAMIL, "a"))
+    found = await platform.ledger.do(marks.read_marks, [1])
+    assert [mark.reason for mark in found[1]] == [MarkReason.MISLABELLED]
+    await platform.put(HINDI, 1, words_of(HINDI, "b"))
+    assert await platform.ledger.do(marks.read_marks, [1]) == {}, "the mark is of the text before"
 
 
 async def test_stories_submitted_at_once_flag_each_pair_once(tmp_path: Path, platform: CheckedLedger) -> None:
