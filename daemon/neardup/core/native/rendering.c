@@ -368,7 +368,7 @@ static bool append_key(Renderer *r, const Element *element, uint32_t style) {
     const nd_lexbor *lexbor = r->reader.lexbor;
     size_t size = 0, value_size = 0, styling = 0;
     const uint8_t *name = lexbor->qualified_name(element->node, &size);
-    if (!name) return doubt(&r->reader, ND_PECULIAR_TAG);
+    if (!name || !is_utf8(name, size)) return doubt(&r->reader, ND_PECULIAR_TAG);
     uint32_t numbers[] = {(uint32_t)r->sheets->number, style, element->matches};
     if (!append_to_key(r, numbers, sizeof numbers)) return false;
     if (!append_to_key(r, r->matches + element->first_match, element->matches * sizeof(uint32_t))) return false;
