@@ -43,6 +43,11 @@ def test_the_document_is_valid_openapi(described: dict[str, Any]) -> None:
 def test_it_describes_every_operation_and_problem(described: dict[str, Any]) -> None:
     operations = {(path, method.upper()) for path, methods in described["paths"].items() for method in methods}
     assert operations == {(operation.path, operation.method) for operation in OPERATIONS}
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            assert "`about:blank`" in operation["responses"]["400"]["description"], (
+                f"{method} {path} does not describe its answer to what is no HTTP"
+            )
     found = set(re.findall(r"urn:neardup:problem:([\w-]+)", json.dumps(described["paths"])))
     assert found == {kind.name for kind in OF_OPERATIONS}
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from neardup import __version__
-from neardup.http.problems import CONTENT_TYPE, INVALID, MALFORMED, NOT_JSON, SLOW, TOO_LARGE, ProblemType
+from neardup.http.problems import CONTENT_TYPE, INVALID, MALFORMED, NO_HTTP, NOT_JSON, SLOW, TOO_LARGE, ProblemType
 
 REFERENCE = "#/components/schemas/{model}"
 WITH_BODY = (MALFORMED, SLOW, TOO_LARGE, NOT_JSON, INVALID)  # what an operation that takes a body may end in
@@ -83,7 +83,7 @@ def _describe_operation(operation: Described, problem: type[BaseModel]) -> Json:
         body = _content("The request", "application/json", operation.request)
         described["requestBody"] = {"required": True, "content": body["content"]}
     by_status: dict[int, list[ProblemType]] = {}
-    for kind in dict.fromkeys(operation.problems):
+    for kind in dict.fromkeys((NO_HTTP, *operation.problems)):  # a header may break HTTP whatever the operation
         by_status.setdefault(kind.status, []).append(kind)
     for status, kinds in sorted(by_status.items()):
         titles = ", or: ".join(f"{kind.title} (`{kind.uri}`)" for kind in kinds)

@@ -45,6 +45,7 @@ class ProblemType(Struct, frozen=True):
         return headers
 
 
+NO_HTTP = ProblemType("", 400, HTTPStatus.BAD_REQUEST.phrase)
 MALFORMED = ProblemType("malformed", 400, "The body is not JSON")
 UNAUTHENTICATED = ProblemType("unauthenticated", 401, "The request has no valid token")
 FORBIDDEN = ProblemType("forbidden", 403, "The token does not have this right")
