@@ -61,21 +61,23 @@ async def test_an_error_among_replies_is_raised_once_all_are_read(redis_or_valke
 
 def test_the_compact_layout_writes_its_keys_at_exact_size(redis_or_valkey_url: str, tmp_path: Path) -> None:
     bench = Bench("compact redis", redis_or_valkey_url, tmp_path)
-    banded = BandedFingerprint(HINDI, bytes(16), bytes(64))
-    for n in (1, 2, 3):
-        bench.apply(Change(n, 40 + n, None, banded, 69_999 + n), applied=n)
+    banded, numbers = BandedFingerprint(HINDI, bytes(16), bytes(64)), range(70_000, 70_020)
+    for n, number in enumerate(numbers, 1):
+        bench.apply(Change(n, 40 + n, None, banded, number), applied=n)
     bench.close()
     with redis.Redis.from_url(redis_or_valkey_url) as client:
         keys = {key for key in client.scan_iter() if not key.startswith(b"neardup:")}
         assert keys == {*(b"hi:%d:0000" % band for band in range(32)), *(b"hi:n%d:0000" % block for block in range(5))}
-        exact = client.memory_usage("hi:0:0000")
         for key in keys:
-            assert struct.unpack("<3I", client.get(key)) == (70_000, 70_001, 70_002), key
+            assert client.get(key) == struct.pack(f"<{len(numbers)}I", *numbers), key
             assert client.object("encoding", key) == b"raw"
-        client.set("hi:0:0000", client.get("hi:0:0000"))
-        # what a value saves inside its object: 16 bytes in Redis, 24 in Valkey
-        assert client.memory_usage("hi:0:0000") >= exact - 24, "an appended string has more room than it needs"
-        assert client.get("neardup:stories:hi") == b"3"
+        appended = min(map(client.memory_usage, keys))  # an allocator gives a block with 16 bytes to spare now and then
+        for key in keys:
+            client.set(key, client.get(key))
+        written = min(map(client.memory_usage, keys))
+        # a value that is set saves 24 bytes within its object in Valkey
+        assert appended <= written + 24, "an appended string has more room than it needs"
+        assert client.get("neardup:stories:hi") == str(len(numbers)).encode()
         assert client.get("neardup:bits") == " ".join(f"{language}=14" for language in LANGUAGES).encode()
 
 
