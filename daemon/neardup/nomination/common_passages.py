@@ -79,8 +79,10 @@ def join_hashes(stories: Sequence[Probe]) -> tuple[npt.NDArray[np.int64], Passag
 
 def leave_out(stories: Sequence[Probe], hashes: PassageHashes) -> list[Probe]:
     """The stories without these hashes, which ascend."""
-    owners, joined = join_hashes(stories)
     left = list(stories)
+    if not len(hashes):  # of most batches
+        return left
+    owners, joined = join_hashes(stories)
     for place in find_distinct(owners[are_among_ascending(joined, hashes)]).tolist():
         own = stories[place].hashes
         left[place] = replace(stories[place], hashes=own[~are_among_ascending(own, hashes)])
@@ -172,7 +174,7 @@ def _find_widely_held(
 def _find_holders(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int, dict[int, Holder]]:
     """Ascending hashes -> which of these stories hold each that any does."""
     found = defaultdict[int, dict[int, Holder]](dict)
-    owners, joined = join_hashes(stories)
+    owners, joined = join_hashes(stories if len(hashes) else ())
     held = are_among_ascending(joined, hashes)
     for place, hash_ in zip(owners[held].tolist(), joined[held].tolist(), strict=True):
         story = stories[place]
