@@ -142,11 +142,17 @@ def find_most_frequent_script(text: str) -> str | None:
     scripts = {script for character in set(text) if (script := find_script_of_letter(character))}
     if len(scripts) < 2:  # most texts need not be counted
         return next(iter(scripts), None)
+    letters = _count_letters(text)
+    return max(letters, key=lambda script: letters[script])
+
+
+def _count_letters(text: str) -> Counter[str]:
+    """How many letters of a text are of which script, in the order of their first letters."""
     letters: Counter[str] = Counter()
     for character, n in Counter(text).items():
         if script := find_script_of_letter(character):
             letters[script] += n
-    return max(letters, key=lambda script: letters[script])
+    return letters
 
 
 class UnknownScript(ValueError):
@@ -176,7 +182,7 @@ def guess_language(text: str, languages: Languages = SHIPPED) -> Guess:
     Raises UnknownScript.
     """
     sample = text.lstrip()[:LANGUAGE_SAMPLE]
-    letters = Counter(filter(None, map(find_script_of_letter, sample)))
+    letters = _count_letters(sample)
     if not letters:
         return Guess(ENGLISH, 0.0)
     script = max(letters, key=lambda script: letters[script])

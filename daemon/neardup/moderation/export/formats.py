@@ -10,7 +10,6 @@ these characters is therefore guarded like a cell of its own.
 """
 
 import csv
-import json
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -21,6 +20,8 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
+
+import msgspec
 
 from neardup.errors import Fatal
 from neardup.moderation.export.tables import ExportRow, Table
@@ -70,9 +71,8 @@ def _make_cell(value: object) -> object:
 
 def write_jsonl(path: Path, rows: Iterable[ExportRow]) -> None:
     """Write one JSON object per line, in UTF-8."""
-    with path.open("w", encoding="utf-8", newline="\n") as out:
-        for row in rows:
-            out.write(json.dumps(row, ensure_ascii=False) + "\n")
+    with path.open("wb") as out:
+        out.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
 
 
 def guard_text(text: str) -> str:
