@@ -106,7 +106,7 @@ def check_author(db: sqlite3.Connection, author: str, seen: list[Seen]) -> None:
         (entry.story, entry.other) for entry in seen if entry.other_author == author and entry.story < entry.other
     }
     rows = authors.list_other_authors(db, author, 99)
-    assert {row["other"]: tuple(row)[1:6] for row in rows} == {
+    assert {row["other"]: tuple(row.values())[1:6] for row in rows} == {
         other: (
             sum(entry.other_author == other for entry in foreign),
             len({entry.story for entry in later if entry.other_author == other and entry.status in COPIED}),

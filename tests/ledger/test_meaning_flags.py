@@ -111,7 +111,7 @@ def test_precision_counts_by_kind_and_bands_of_the_margin(db: sqlite3.Connection
     for pair in ((1, 2), (1, 4), (1, 3)):
         meaning_flags.decide(db, *pair, Verdict.PLAGIARISM, "", "asha", 0)
     meaning_flags.decide(db, 2, 3, Verdict.NOT_SIMILAR, "", "asha", 0)
-    rows = [tuple(row) for row in meaning_flags.count_verdicts(db, 0.1)]
+    rows = [tuple(row.values()) for row in meaning_flags.count_verdicts(db, 0.1)]
     assert rows == [
         (TRANSLATED, pytest.approx(0.4), 2, 2),
         (TRANSLATED, pytest.approx(0.3), 1, 0),

@@ -101,7 +101,7 @@ class AnyOperations(ChangingLedger):
 
     @invariant()
     def stories_are_selected_by_similarity(self) -> None:
-        rows = [dict(row) for row in similarities.select(self.db)]
+        rows = list(similarities.select(self.db))
         order = [(-row["similarity"], row["story_id"]) for row in rows]
         assert order == sorted(order)
         with_open = {

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import neardup
+import numpy as np
 import pytest
 import stamina
 import structlog
@@ -22,16 +23,17 @@ from neardup.app import open_desk
 from neardup.config import Config, Content, Export, Ledger, Source
 from neardup.config.section import Secret
 from neardup.config.sections import Review, Webhook
-from neardup.core.verify.tiers import RETOLD
+from neardup.core.verify.tiers import PARTIAL, RETOLD
 from neardup.errors import NeardupError, Transient
 from neardup.ledger import Ledger as OpenLedger
-from neardup.ledger import connect, meaning_flags, now_ms, verdicts, webhook_events
+from neardup.ledger import connect, meaning_flags, now_ms, similarities, verdicts, webhook_events
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk.app import make_application
 from neardup.moderation.webhook import notify_embedding, notify_webhook, post_due_events, subscribe
 from neardup.records import Verdict
 
 from tests.support.builders import commit, fingerprinted, flag_pair, verify_pending
+from tests.support.copied_spans import flag_spans
 from tests.support.desk_client import LOOPBACK, get, hidden_fields, post, send
 from tests.support.servers import free_port
 from tests.support.webhook_server import SECRET, Messages, webhook_server
@@ -157,9 +159,16 @@ async def test_new_flags_are_posted_once_a_story_and_old_ones_never(tmp_path: Pa
     async with webhook_server(200, 200) as (url, received), open_ledger(tmp_path, url) as (ledger, config):
         for earlier, later in ((3, 9), (4, 9), (3, 4)):
             await ledger.do(flag_pair, earlier, later)
+        await ledger.do(commit, *(fingerprinted(story_id, story_id) for story_id in (1, 2, 5)))
+        for earlier, start in ((1, 0), (2, 2)):
+            await ledger.do(flag_spans, earlier, 5, PARTIAL, *2 * [np.array([(start, start + 2)], np.int32)])
         for _ in range(2):
             await post_due_events(ledger.do, config)
-    [of_one, event] = sorted(received, key=lambda event: event["story_id"])
+        of_stories = await ledger.do(similarities.read_similarities, [4, 5, 9])
+    [of_one, of_part, event] = sorted(received, key=lambda event: event["story_id"])
+    assert 0 < of_part["similarity"] == of_stories[5] < 1, (
+        "it is what all sources have of the story, not the similarity of one pair"
+    )
     assert (of_one["story_id"], [match["id"] for match in of_one["matches"]]) == (4, [3])
     assert (event["event"], event["story_id"], event["language"]) == ("flags", 9, "HINDI")
     assert sorted(match["id"] for match in event["matches"]) == [3, 4]

@@ -167,7 +167,7 @@ async def test_common_passages_nominate_no_story_and_are_recorded_with_an_exampl
         await committed(ledger, corpus)
         await swept(ledger, Detection(common_passage=5))
         assert await pending(ledger) == {(0, 1), (2, 3), (4, 5)}
-        listed = [tuple(row)[:4] for row in await ledger.do(passages.list_common, 9)]
+        listed = [tuple(row.values())[:4] for row in await ledger.do(passages.list_common, 9)]
         assert listed == [("HINDI", passage, 6, 0) for passage in (1, 2, 3)]
 
 

@@ -151,7 +151,7 @@ def _cut_batches(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 
 async def _read_sides(app: App, ids: Sequence[int]) -> dict[int, PairedStory]:
     rows = await app.reader.do(stories.describe, ids)
-    return {story_id: PairedStory.of_row(dict(row)) for story_id, row in rows.items()}
+    return {story_id: PairedStory.of_row(row) for story_id, row in rows.items()}
 
 
 async def _verify(app: App, texts: Texts, found: Mapping[int, WideMatches]) -> tuple[list[Trial], list[Miss], int]:

@@ -32,6 +32,7 @@ from neardup.telemetry.log import log
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Row = dict[str, Any]  # of a query, by the names of its columns
 Do = Callable[..., Awaitable[Any]]  # calls work on a connection to the ledger, as `Ledger.do`
 # 128 MB would save a tenth of a batch's CPU time at 4 million stories.  Mapping the file into memory would save a third
 # of a lookup's, but everything read would count as the daemon's own memory.
@@ -192,10 +193,11 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 
 def select_named_rows(db: sqlite3.Connection, query: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
-    """The rows of a query as sqlite3.Row, whose columns have names."""
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    return cursor.execute(query, values)
+    """The rows of a query, each a `Row`; no two of its columns may have one name."""
+    cursor = db.execute(query, values)
+    names = [name for name, *_ in cursor.description]
+    cursor.row_factory = lambda _, row: dict(zip(names, row, strict=True))  # a sqlite3.Row compares names at each look
+    return cursor
 
 
 def dump_list(values: Iterable[object]) -> str:

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from neardup.ledger import AMONG, dump_list, select_named_rows
+from neardup.ledger import AMONG, Row, dump_list, select_named_rows
 from neardup.ledger.flags import JOINING
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Kind, Language, ShownId, show_id
@@ -78,7 +78,7 @@ def list_news(db: sqlite3.Connection, since: int, after: str | None, limit: int,
     ]
 
 
-def _describe(db: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> list[AuthorCopy]:
+def _describe(db: sqlite3.Connection, rows: Sequence[Row]) -> list[AuthorCopy]:
     stories = dump_list({row[side] for row in rows for side in ("own", "other")})
     described = f"SELECT id, name, title, language, published_at FROM described WHERE id {AMONG}"
     known = {row["id"]: row for row in select_named_rows(db, described, (stories,))}

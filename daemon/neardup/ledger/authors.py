@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from neardup.ledger import languages, names, now_ms, select_named_rows, transaction, webhook_events
+from neardup.ledger import Row, languages, names, now_ms, select_named_rows, transaction, webhook_events
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Language, format_time
 
@@ -109,7 +109,7 @@ def read_copies(db: sqlite3.Connection, author_id: str) -> tuple[Copies, Copies]
 
 def list_flagged_stories(
     db: sqlite3.Connection, author_id: str, other: str | None = None, *, limit: int, offset: int = 0
-) -> list[sqlite3.Row]:
+) -> list[Row]:
     """The flagged stories of an author, by their flags with stories of others, or of one other author.
 
     Columns: id, name, title, language, published_at, similarity, `pairs` (the number of flags), `open` and `plagiarism`
@@ -132,7 +132,7 @@ def list_flagged_stories(
     ).fetchall()
 
 
-def list_other_authors(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite3.Row]:
+def list_other_authors(db: sqlite3.Connection, author_id: str, limit: int) -> list[Row]:
     """The other authors of an author's flags, those with the most flags first.
 
     Columns: `other` (None for those not known), `pairs` (the number of flags), `copied_from` (the author's stories that
@@ -152,7 +152,7 @@ def list_other_authors(db: sqlite3.Connection, author_id: str, limit: int) -> li
     ).fetchall()
 
 
-def list_own_pairs(db: sqlite3.Connection, author_id: str, limit: int) -> list[sqlite3.Row]:
+def list_own_pairs(db: sqlite3.Connection, author_id: str, limit: int) -> list[Row]:
     """The flags between two stories of an author, the newest first.
 
     Columns: a, b, kind, status, language, title_a, title_b, name_a, name_b.
@@ -169,7 +169,7 @@ def list_own_pairs(db: sqlite3.Connection, author_id: str, limit: int) -> list[s
     ).fetchall()
 
 
-def list_repeat_offenders(db: sqlite3.Connection, *, limit: int, offset: int = 0) -> list[sqlite3.Row]:
+def list_repeat_offenders(db: sqlite3.Connection, *, limit: int, offset: int = 0) -> list[Row]:
     """The authors of at least REPEATED stories that copy and are not decided otherwise, the most verdicts first.
 
     Columns: author_id, `plagiarism` (stories with this verdict), `stories` (those that copy), `pairs` (their open flags
@@ -230,7 +230,7 @@ def list_undecided(db: sqlite3.Connection, author_id: str) -> list[int]:
     return [story_id for (story_id,) in rows]
 
 
-def list_hidden(db: sqlite3.Connection) -> list[sqlite3.Row]:
+def list_hidden(db: sqlite3.Connection) -> list[Row]:
     """The authors whose undecided stories are hidden now, the latest first.
 
     Columns: author, note, moderator, hidden_at.
@@ -242,7 +242,7 @@ def list_hidden(db: sqlite3.Connection) -> list[sqlite3.Row]:
     ).fetchall()
 
 
-def list_hidings(db: sqlite3.Connection, author_id: str) -> list[sqlite3.Row]:
+def list_hidings(db: sqlite3.Connection, author_id: str) -> list[Row]:
     """How often the stories of an author were hidden, the latest first; `shown_at` is None while they are.
 
     Columns: note, moderator, hidden_at, shown_at, shown_by.

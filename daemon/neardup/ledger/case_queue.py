@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from neardup.core.verify.tiers import find_tier, list_kinds
-from neardup.ledger import join_conditions, languages, now_ms, select_named_rows
+from neardup.ledger import Row, join_conditions, languages, now_ms, select_named_rows
 from neardup.ledger.flags import Selection, make_condition
 from neardup.ledger.story_rows import pack_id
 from neardup.records import PERMITTED, Kind, Language
@@ -169,7 +169,7 @@ def select(
     *,
     limit: int = -1,
     offset: int = 0,
-) -> list[sqlite3.Row]:
+) -> list[Row]:
     """The cases of a selection in this order, then by similarity, severity and id.
 
     Columns: those of the table `cases`, with `language` by its name and `author` as text, and of the lead: title,
@@ -179,7 +179,7 @@ def select(
     return _describe_cases(db, where, values, _order_by(order), limit, offset)
 
 
-def read_case(db: sqlite3.Connection, case_id: int) -> sqlite3.Row | None:
+def read_case(db: sqlite3.Connection, case_id: int) -> Row | None:
     """A case as `select` returns it; None if there is none."""
     return next(iter(_describe_cases(db, "case_id = ?", [case_id], "cases.case_id", 1, 0)), None)
 
@@ -204,7 +204,7 @@ def count(db: sqlite3.Connection, selection: CaseSelection) -> int:
 
 def _describe_cases(  # noqa: PLR0917 - the clauses of a query, in their order
     db: sqlite3.Connection, where: str, values: list[object], keys: str, limit: int, offset: int
-) -> list[sqlite3.Row]:
+) -> list[Row]:
     return select_named_rows(
         db,
         "SELECT case_id, lead, d.language, CAST(author AS TEXT) AS author, cases.similarity, severity,"

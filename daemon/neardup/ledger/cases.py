@@ -21,7 +21,7 @@ from msgspec import Struct
 from neardup.core.verify.clusters import find_roots
 from neardup.core.verify.tiers import list_kinds
 from neardup.errors import Conflict
-from neardup.ledger import AMONG, dump_list, now_ms, select_named_rows, transaction
+from neardup.ledger import AMONG, Row, dump_list, now_ms, select_named_rows, transaction
 from neardup.ledger.flags import JOINING
 from neardup.records import DECIDING, STATUSES, Verdict, format_time, is_work
 
@@ -46,7 +46,7 @@ OF_SERIALS = (
     "f.flag_id IN (SELECT flag_id FROM chapter_pairs p JOIN flags USING (a, b) WHERE p.match IN"
     f" (SELECT match FROM chapter_pairs WHERE {{side}} {AMONG} AND match IS NOT NULL))"
 )
-Flags = dict[int, sqlite3.Row]  # by flag_id
+Flags = dict[int, Row]  # by flag_id
 LEASE_MS = 10 * 60_000
 
 
@@ -139,11 +139,11 @@ def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
     return stories
 
 
-def _list_joined_stories(row: sqlite3.Row) -> tuple[int, ...]:
+def _list_joined_stories(row: Row) -> tuple[int, ...]:
     return (row["a"], row["b"]) if row["joins_clusters"] else (row["later"],)
 
 
-def _group_flags(rows: Iterable[sqlite3.Row]) -> dict[int, int]:
+def _group_flags(rows: Iterable[Row]) -> dict[int, int]:
     """The case of each flag, by flag_id."""
     rows = list(rows)
     joining = [(row["a"], row["b"], 1.0) for row in rows if row["joins_clusters"] and row["status"] in JOINING]
@@ -167,7 +167,7 @@ def _group_flags(rows: Iterable[sqlite3.Row]) -> dict[int, int]:
 
 def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: dict[int, int]) -> None:
     """Write the rows of the touched cases again."""
-    flags: defaultdict[int, list[sqlite3.Row]] = defaultdict(list)
+    flags: defaultdict[int, list[Row]] = defaultdict(list)
     for flag_id, case_id in case_of.items():
         flags[case_id].append(found[flag_id])
     asking, last = _read_asking(db, case_of), _list_last_verdicts(db, case_of)
@@ -185,7 +185,7 @@ def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: 
 
 
 def _make_row(
-    case_id: int, every: Sequence[sqlite3.Row], asking: dict[int, str], last: dict[int, tuple[int, int, str]]
+    case_id: int, every: Sequence[Row], asking: dict[int, str], last: dict[int, tuple[int, int, str]]
 ) -> tuple[object, ...]:
     hidden = min(row["same_author"] for row in every)  # pairs of one author count where there are no others
     rows = [row for row in every if row["same_author"] == hidden]

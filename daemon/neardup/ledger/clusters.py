@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from neardup.core.verify import clusters as core
 from neardup.core.verify.clusters import Cluster, Edge
-from neardup.ledger import AMONG, dump_list, stories
+from neardup.ledger import AMONG, Row, dump_list, stories
 from neardup.ledger.flags import JOINING, Selection, make_condition
 
 
@@ -61,7 +61,7 @@ def map_stories(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
     return core.find_cluster_of_each(joining, _read_publication_times(db, joining))
 
 
-def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tuple[int, list[sqlite3.Row]]]:
+def select_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tuple[int, list[Row]]]:
     """The clusters to which a flag of a selection belongs, the largest first, each with its members.
 
     A cluster is named by its first story, as in `by_story`.  The rows are those of the view `described`.

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from neardup.errors import Conflict
-from neardup.ledger import AMONG, dump_list, names, now_ms, select_named_rows, transaction, webhook_events
+from neardup.ledger import AMONG, Row, dump_list, names, now_ms, select_named_rows, transaction, webhook_events
 from neardup.records import ShownId, format_time
 
 DAY_MS = 86_400_000
@@ -434,7 +434,7 @@ def _read(db: sqlite3.Connection, where: str, *values: object) -> list[Complaint
     ids = {row[side] for row in rows for side in ("story_id", "original_id")} - {None}
     shown = names.read_shown_ids(db, ids)
     described = f"SELECT id, title, language, author_id FROM described WHERE id {AMONG}"
-    known = {row["id"]: dict(row) for row in select_named_rows(db, described, (dump_list(ids),))}
+    known = {row["id"]: row for row in select_named_rows(db, described, (dump_list(ids),))}
     logs = _read_logs(db, [row["complaint_id"] for row in rows])
     return [
         _make_complaint(row, shown, known.get(row["story_id"], {}), known.get(row["original_id"], {}), logs)
@@ -443,7 +443,7 @@ def _read(db: sqlite3.Connection, where: str, *values: object) -> list[Complaint
 
 
 def _make_complaint(
-    row: sqlite3.Row,
+    row: Row,
     shown: Mapping[int, ShownId],
     story: Mapping[str, Any],
     original: Mapping[str, Any],

@@ -63,7 +63,7 @@ def find_draft(db: sqlite3.Connection, story_id: int, now: int) -> Draft | None:
         f"SELECT {COLUMNS} FROM drafts JOIN languages ON number = language WHERE story_id = ? AND expires_at > ?",
         (story_id, now),
     ).fetchone()
-    return None if row is None else Draft(**{**dict(row), "text": zlib.decompress(row["text"]).decode()})
+    return None if row is None else Draft(**{**row, "text": zlib.decompress(row["text"]).decode()})
 
 
 def remove_draft(db: sqlite3.Connection, story_id: int) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from neardup.core.publication_order import Dates, find_earlier
-from neardup.ledger import AMONG, dump_list, join_conditions, languages, now_ms, select_named_rows, transaction
+from neardup.ledger import AMONG, Row, dump_list, join_conditions, languages, now_ms, select_named_rows, transaction
 from neardup.ledger.story_rows import pack_id
 from neardup.records import STATUSES, Kind, Language, Verdict
 
@@ -112,9 +112,7 @@ def read_cluster(db: sqlite3.Connection, story_id: int) -> set[int]:
     return {row[0] for row in rows}
 
 
-def select(
-    db: sqlite3.Connection, selection: Selection = OPEN, *, limit: int = -1, offset: int = 0
-) -> Iterator[sqlite3.Row]:
+def select(db: sqlite3.Connection, selection: Selection = OPEN, *, limit: int = -1, offset: int = 0) -> Iterator[Row]:
     """The flags of a selection, one row a pair, the most severe first.  Columns: PAIR_COLUMNS.
 
     `context` is the latest verdict on another pair of either story, None for most; `context_note`, `context_by` and
@@ -129,7 +127,7 @@ def select(
     )
 
 
-def read_by_id(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, sqlite3.Row]:
+def read_by_id(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, Row]:
     """These flags as `select` returns them, by id."""
     rows = select_named_rows(db, f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id {AMONG}", (dump_list(flag_ids),))
     return {row["flag_id"]: row for row in rows}
@@ -138,7 +136,7 @@ def read_by_id(db: sqlite3.Connection, flag_ids: Iterable[int]) -> dict[int, sql
 def list_pairs(db: sqlite3.Connection, flag_ids: Sequence[int]) -> list[dict[str, Any]]:
     """These flags as rows of `pairs`, in their order."""
     found = read_by_id(db, flag_ids)
-    return [dict(found[flag_id]) for flag_id in flag_ids if flag_id in found]
+    return [found[flag_id] for flag_id in flag_ids if flag_id in found]
 
 
 def read_pair(db: sqlite3.Connection, a: int, b: int) -> dict[str, Any] | None:
@@ -148,7 +146,7 @@ def read_pair(db: sqlite3.Connection, a: int, b: int) -> dict[str, Any] | None:
         f"SELECT {PAIR_COLUMNS} FROM pairs WHERE flag_id = (SELECT flag_id FROM flags WHERE a = ? AND b = ?)",
         (min(a, b), max(a, b)),
     )
-    return next(map(dict, rows), None)
+    return next(rows, None)
 
 
 def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
@@ -178,7 +176,7 @@ def read_languages(db: sqlite3.Connection, flag_ids: Sequence[int]) -> set[Langu
     return {Language(row[0]) for row in rows}
 
 
-def list_stories(db: sqlite3.Connection, ids: Sequence[int]) -> list[sqlite3.Row]:
+def list_stories(db: sqlite3.Connection, ids: Sequence[int]) -> list[Row]:
     """These stories, in this order, with what became of them.
 
     Columns: id, name, title, language, author_id, published_at, similarity (None for a story that copies nothing),

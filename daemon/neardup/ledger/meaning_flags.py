@@ -12,6 +12,7 @@ from typing import NamedTuple
 from neardup.core.verify.tiers import find_tier
 from neardup.errors import Conflict
 from neardup.ledger import (
+    Row,
     chapters,
     dump_list,
     join_conditions,
@@ -86,9 +87,7 @@ def remove_below(db: sqlite3.Connection, least: Mapping[Kind, float]) -> int:
         ).rowcount
 
 
-def select(
-    db: sqlite3.Connection, selection: Selection = OPEN, *, limit: int = -1, offset: int = 0
-) -> Iterator[sqlite3.Row]:
+def select(db: sqlite3.Connection, selection: Selection = OPEN, *, limit: int = -1, offset: int = 0) -> Iterator[Row]:
     """The pairs of a selection as rows of the view `meaning_pairs`, the widest margin first.
 
     Of the selection, `similarity` and `cluster` do not apply.
@@ -105,9 +104,9 @@ def count(db: sqlite3.Connection, selection: Selection = OPEN) -> int:
     return int(db.execute(f"SELECT count(*) FROM meaning_pairs WHERE {where}", values).fetchone()[0])
 
 
-def read_pair(db: sqlite3.Connection, a: int, b: int) -> sqlite3.Row | None:
+def read_pair(db: sqlite3.Connection, a: int, b: int) -> Row | None:
     """The row of two stories, in either order and of any status; None where there is none."""
-    row: sqlite3.Row | None = select_named_rows(
+    row: Row | None = select_named_rows(
         db, "SELECT * FROM meaning_pairs WHERE a = ? AND b = ?", (min(a, b), max(a, b))
     ).fetchone()
     return row
@@ -192,7 +191,7 @@ def identify_state(db: sqlite3.Connection, a: int, b: int) -> int:
     return int(row[0])
 
 
-def count_verdicts(db: sqlite3.Connection, band: float) -> list[sqlite3.Row]:
+def count_verdicts(db: sqlite3.Connection, band: float) -> list[Row]:
     """The active verdicts by kind and band of the margin, of each kind the widest first.
 
     Columns: kind, margin (the lower end of the band, a multiple of `band`), judged, confirmed (those with another

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.ledger import AMONG, dump_list, languages, now_ms, select_named_rows, transaction
+from neardup.ledger import AMONG, Row, dump_list, languages, now_ms, select_named_rows, transaction
 from neardup.ledger.outbox import read_last_seq
 from neardup.ledger.runs import get as get_meta
 from neardup.ledger.runs import put as put_meta
@@ -255,7 +255,7 @@ def find_common_among(db: sqlite3.Connection, language: Language, hashes: Hashes
     return np.fromiter((row[0] for row in rows), np.uint32)
 
 
-def list_common(db: sqlite3.Connection, limit: int) -> list[sqlite3.Row]:
+def list_common(db: sqlite3.Connection, limit: int) -> list[Row]:
     """The common passages that the most stories hold.
 
     Columns: language, hash, holders, example (a story's id, or None), example_title, first_at (milliseconds).

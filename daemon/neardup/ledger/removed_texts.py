@@ -168,7 +168,7 @@ def read_of_stories(db: sqlite3.Connection, ids: Collection[int]) -> list[dict[s
     rows = select_named_rows(
         db, f"{SHOWN} WHERE r.story_id {AMONG} ORDER BY similarity DESC, removed_id", (dump_list(ids),)
     )
-    return list(map(dict, rows))
+    return rows.fetchall()
 
 
 def read_accounts(db: sqlite3.Connection, author_id: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -196,4 +196,4 @@ def _list_accounts(
         " ORDER BY stories DESC, 1, 2 LIMIT ?",
         (*values, limit),
     )
-    return list(names.show_ids(db, map(dict, rows), ["first_id"]))
+    return list(names.show_ids(db, rows, ["first_id"]))

@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 from neardup.errors import Conflict
 from neardup.ledger import (
     AMONG,
+    Row,
     cases,
     dump_list,
     join_conditions,
@@ -78,12 +79,12 @@ def record(  # noqa: PLR0917 - the fields of a form, in their order
         return None if verdict == first else verdicts.give(db, flag_ids, Verdict.REOPENED, note, moderator)
 
 
-def read_of_case(db: sqlite3.Connection, case_id: int) -> sqlite3.Row | None:
+def read_of_case(db: sqlite3.Connection, case_id: int) -> Row | None:
     """The second review of a case; None without one.
 
     Columns: first, first_moderator, second, second_moderator, note, reviewed_at.
     """
-    found: sqlite3.Row | None = select_named_rows(
+    found: Row | None = select_named_rows(
         db,
         "SELECT first, first_moderator, second, second_moderator, note, reviewed_at FROM second_reviews"
         " WHERE case_id = ?",

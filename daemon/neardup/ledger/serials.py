@@ -23,7 +23,7 @@ from msgspec import Struct
 from neardup.core.verify.scores import NEAR_MISS_WORDS
 from neardup.core.verify.serials import Dot, Ranges, align_chapters, find_ranges
 from neardup.core.verify.tiers import SERIAL
-from neardup.ledger import AMONG, chapters, dump_list, select_named_rows, similarities, transaction, verification
+from neardup.ledger import AMONG, Row, chapters, dump_list, select_named_rows, similarities, transaction, verification
 from neardup.ledger.chapters import Described, hash_parts
 from neardup.ledger.runs import get, put
 
@@ -169,7 +169,7 @@ def _align(db: sqlite3.Connection, serials: SerialPair) -> list[tuple[int, int]]
     return requested
 
 
-def _is_to_be_verified(row: sqlite3.Row, *, is_aligned: bool) -> bool:
+def _is_to_be_verified(row: Row, *, is_aligned: bool) -> bool:
     """Whether a pair is a near miss and should be a flag, or the other way round, and is not pending yet."""
     if row["flag_id"] is None:
         return is_aligned and row["verified_at"] is not None
@@ -177,7 +177,7 @@ def _is_to_be_verified(row: sqlite3.Row, *, is_aligned: bool) -> bool:
     return not is_aligned and row["kind"] == SERIAL and is_undecided and not row["is_candidate"]
 
 
-def _select_dots(db: sqlite3.Connection, serials: SerialPair) -> list[sqlite3.Row]:
+def _select_dots(db: sqlite3.Connection, serials: SerialPair) -> list[Row]:
     both_ways = (*serials, *serials[::-1])
     return select_named_rows(
         db,
@@ -186,7 +186,7 @@ def _select_dots(db: sqlite3.Connection, serials: SerialPair) -> list[sqlite3.Ro
     ).fetchall()
 
 
-def _map_places(db: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> dict[int, int]:
+def _map_places(db: sqlite3.Connection, rows: Sequence[Row]) -> dict[int, int]:
     """The place of each chapter among these pairs in its serial, by id."""
     stories = {
         row[side]: Described(*(row[f"{name}_{side}"] for name in ("author", "series", "title")))
@@ -241,8 +241,8 @@ class SerialMatch(Struct, frozen=True):
     more of the aligned chapters that precede the other one in order of publication.
     """
 
-    source: sqlite3.Row
-    copy: sqlite3.Row
+    source: Row
+    copy: Row
     source_serial: str | None
     copy_serial: str | None
     dots: tuple[ChapterPair, ...]

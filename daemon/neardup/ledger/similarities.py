@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from neardup.core.publication_order import Dates
 from neardup.core.verify.spans import count_words, measure_share, sum_up_copied, union_of_spans
-from neardup.ledger import AMONG, dump_list, languages, select_named_rows
+from neardup.ledger import AMONG, Row, dump_list, languages, select_named_rows
 from neardup.ledger.flags import Selection, make_condition
 from neardup.records import NO_SPANS, Kind, Language, ShownId, Spans, show_id
 
@@ -152,7 +152,7 @@ def read_similarities(db: sqlite3.Connection, story_ids: Iterable[int]) -> dict[
     return dict(rows.fetchall())
 
 
-def _make_source(row: sqlite3.Row, words: int) -> Source:
+def _make_source(row: Row, words: int) -> Source:
     spans = unpack_spans(row["spans"])
     copied = count_words(spans)
     return Source(
@@ -207,9 +207,7 @@ def refresh(db: sqlite3.Connection) -> None:
 # The stories that copy, listed by their similarity.
 
 
-def select(
-    db: sqlite3.Connection, selection: Selection = OPEN, *, limit: int = -1, offset: int = 0
-) -> Iterator[sqlite3.Row]:
+def select(db: sqlite3.Connection, selection: Selection = OPEN, *, limit: int = -1, offset: int = 0) -> Iterator[Row]:
     """The stories that copy by a flag of a selection, the highest similarity first.
 
     Columns: story_id, language, title, path, author_id, published_at, words, copied_words, similarity, sources,

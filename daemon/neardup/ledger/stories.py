@@ -20,6 +20,7 @@ from msgspec import Struct
 from neardup.errors import Forgotten
 from neardup.ledger import (
     AMONG,
+    Row,
     candidates,
     complaints,
     dead_letters,
@@ -384,7 +385,7 @@ def read_fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, B
     return {story_id: BandedFingerprint(name_of[language], *hashes) for story_id, language, *hashes in rows}
 
 
-def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, sqlite3.Row]:
+def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Row]:
     """The rows of `described` of the known stories among these ids."""
     rows = select_named_rows(db, f"SELECT * FROM described WHERE id {AMONG}", (dump_list(ids),))
     return {row["id"]: row for row in rows}

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from neardup.ledger import (
     AMONG,
+    Row,
     candidates,
     dead_letters,
     drafts,
@@ -105,8 +106,8 @@ def complete(db: sqlite3.Connection, story: Story) -> Story:
     return story if before is None else _complete(story, before)
 
 
-def _read_row(db: sqlite3.Connection, story_id: int) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = select_named_rows(
+def _read_row(db: sqlite3.Connection, story_id: int) -> Row | None:
+    row: Row | None = select_named_rows(
         db,
         "SELECT text_hash, l.name AS language, path, CAST(author_id AS TEXT) AS author_id, title, published_at,"
         " updated_at, CAST(series_id AS TEXT) AS series_id FROM stories"
@@ -116,7 +117,7 @@ def _read_row(db: sqlite3.Connection, story_id: int) -> sqlite3.Row | None:
     return row
 
 
-def _make_outcome(submitted: Submitted, before: sqlite3.Row | None) -> Fingerprinted | Skipped:
+def _make_outcome(submitted: Submitted, before: Row | None) -> Fingerprinted | Skipped:
     """The outcome of the story; `before` is what is on record."""
     made = submitted.outcome
     path = made.story.path or submitted.page
@@ -132,7 +133,7 @@ def _make_outcome(submitted: Submitted, before: sqlite3.Row | None) -> Fingerpri
     return Skipped(unchanged, Skip.UNCHANGED, marks=made.marks)
 
 
-def _complete(story: Story, before: sqlite3.Row) -> Story:
+def _complete(story: Story, before: Row) -> Story:
     given = {name: getattr(story, name) for name in ("author_id", "title", "published_at", "series_id")}
     known: Story = replace(story, **{name: before[name] if value is None else value for name, value in given.items()})
     return known

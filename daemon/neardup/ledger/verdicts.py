@@ -18,6 +18,7 @@ from neardup.core.verify.suppression import find_status
 from neardup.errors import Conflict
 from neardup.ledger import (
     AMONG,
+    Row,
     active_verdicts,
     authors,
     candidates,
@@ -242,7 +243,7 @@ def list_languages(db: sqlite3.Connection, decision: int) -> set[Language]:
     return {Language(name) for (name,) in rows}
 
 
-def list_of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]:
+def list_of_decision(db: sqlite3.Connection, decision: int) -> list[Row]:
     """The verdicts of a decision, the most severe pair first.
 
     Columns: a, b, verdict, note, moderator, decided_at, undone_at, undone_by, case_id.
@@ -255,12 +256,12 @@ def list_of_decision(db: sqlite3.Connection, decision: int) -> list[sqlite3.Row]
     ).fetchall()
 
 
-def find_built_upon(db: sqlite3.Connection, decision: int) -> sqlite3.Row | None:
+def find_built_upon(db: sqlite3.Connection, decision: int) -> Row | None:
     """The latest verdict that stands on a pair of a decision that stands and was given after it; None without one.
 
     Columns: a, b, verdict, moderator, decided_at.
     """
-    found: sqlite3.Row | None = select_named_rows(
+    found: Row | None = select_named_rows(
         db,
         "SELECT w.a, w.b, w.verdict, w.moderator, w.decided_at FROM verdicts v CROSS JOIN verdicts w"
         " ON w.a = v.a AND w.b = v.b AND w.verdict_id > v.verdict_id AND w.undone_at IS NULL"
@@ -278,7 +279,7 @@ def list_decisions(db: sqlite3.Connection, moderator: str, limit: int) -> list[i
     return [row[0] for row in rows]
 
 
-def list_of_case(db: sqlite3.Connection, case_id: int) -> list[sqlite3.Row]:
+def list_of_case(db: sqlite3.Connection, case_id: int) -> list[Row]:
     """The decisions on the flags of a case, newest first.
 
     Columns: decision, verdict, note, moderator, decided_at, undone_at, undone_by, pairs (their number).
@@ -292,7 +293,7 @@ def list_of_case(db: sqlite3.Connection, case_id: int) -> list[sqlite3.Row]:
     ).fetchall()
 
 
-def list_of_pair(db: sqlite3.Connection, a: int, b: int) -> list[sqlite3.Row]:
+def list_of_pair(db: sqlite3.Connection, a: int, b: int) -> list[Row]:
     """The verdicts on two stories, in either order, newest first.
 
     Columns: verdict_id, decision, kind, verdict, note, moderator, decided_at, undone_at, undone_by.
@@ -305,7 +306,7 @@ def list_of_pair(db: sqlite3.Connection, a: int, b: int) -> list[sqlite3.Row]:
     ).fetchall()
 
 
-def count_verdicts(db: sqlite3.Connection) -> list[sqlite3.Row]:
+def count_verdicts(db: sqlite3.Connection) -> list[Row]:
     """The active verdicts, counted by language and kind.
 
     Columns: language, kind, judged (their number), and one for each verdict.

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from neardup.ledger import AMONG, dump_list, now_ms, select_named_rows, transaction
+from neardup.ledger import AMONG, Row, dump_list, now_ms, select_named_rows, transaction
 from neardup.ledger.runs import get, put
 from neardup.records import ShownId, format_time, show_id
 
@@ -24,7 +24,7 @@ FIRST_WAIT_MS, LONGEST_WAIT_MS = 5_000, 6 * 3_600_000
 FLAGS_AT_ONCE = 1_000
 MATCH_MEMBERS = ("kind", "status", "matched_title", "matched_author_id", "matched_path")
 NEW_FLAGS = (
-    "SELECT p.*, coalesce(s.similarity, 0) AS similarity FROM flags f CROSS JOIN pairs p ON p.flag_id = f.flag_id"
+    "SELECT p.*, coalesce(s.similarity, 0) AS story_similarity FROM flags f CROSS JOIN pairs p ON p.flag_id = f.flag_id"
     " LEFT JOIN similarities s ON s.story_id = p.story_id WHERE f.flag_id > ?1 AND f.flag_id <= ?2"
     " AND f.status NOT IN ('withdrawn', 'permitted') AND (?3 OR NOT f.same_author)"
     " ORDER BY p.story_id, p.severity, p.strength DESC"
@@ -87,7 +87,7 @@ def collect_flags(db: sqlite3.Connection, *, same_author: bool) -> bool:
     return True
 
 
-def _make_flags_event(rows: list[sqlite3.Row]) -> Event:
+def _make_flags_event(rows: list[Row]) -> Event:
     story = rows[0]
     return {
         "event": "flags",
@@ -96,7 +96,7 @@ def _make_flags_event(rows: list[sqlite3.Row]) -> Event:
         "title": story["story_title"],
         "author_id": story["story_author_id"],
         "language": story["language"],
-        "similarity": story["similarity"],
+        "similarity": story["story_similarity"],
         "matches": [
             {"id": show_id(row["matched_id"], row["matched_name"])}
             | {member.removeprefix("matched_"): row[member] for member in MATCH_MEMBERS}
@@ -148,7 +148,7 @@ def list_dead(db: sqlite3.Connection, keys: Collection[str] = ()) -> list[dict[s
         f"SELECT {KEY} AS key, topic, event, attempts, error FROM webhook_events WHERE {DEAD} ORDER BY event_id DESC",
         (dump_list(keys),),
     )
-    return [{**dict(row), "event": json.loads(row["event"])} for row in rows]
+    return [{**row, "event": json.loads(row["event"])} for row in rows]
 
 
 def revive(db: sqlite3.Connection, keys: Collection[str], now: int) -> list[int]:

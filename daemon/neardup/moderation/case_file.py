@@ -145,7 +145,7 @@ def read_case_record(db: sqlite3.Connection, story_id: int) -> CaseRecord | None
     return CaseRecord(
         found,
         known,
-        [dict(row) for row in every if row["flag_id"] not in counted],
+        [row for row in every if row["flag_id"] not in counted],
         verdicts.list_events_on_story(db, story_id),
         {language: passages.read_common(db, language) for language in spoken},
         marks.read_marks(db, [story_id]).get(story_id, ()),

@@ -62,7 +62,7 @@ async def _find_whole_texts(
         known = await ledger.do(stories.describe, {story_id for _, story_id in pairs})
         for removed_id, story_id in sorted(pairs):
             if row := known.get(story_id):
-                pair = Candidate(removed[removed_id], PairedStory.of_row(dict(row)))
+                pair = Candidate(removed[removed_id], PairedStory.of_row(row))
                 assessment = assess(pair, None, None, detection.of(pair.language))
                 if assessment is not None and assessment.kind is not None:
                     similarity = measure_similarity(assessment, pair.a.words, pair.b.words)

@@ -346,8 +346,7 @@ def _read_rows(db: sqlite3.Connection, story_id: int, nominated: TextMatches) ->
     """The stories that a text is compared with, and whether its own story is on record."""
     nominations = nominated.whole, nominated.by_passages
     ids = (other for others in nominations for other in candidates.leave_out_templates(db, story_id, others))
-    described = {other: dict(row) for other, row in stories.describe(db, ids).items()}
-    return described, bool(stories.read_stored_versions(db, [story_id]))
+    return stories.describe(db, ids), bool(stories.read_stored_versions(db, [story_id]))
 
 
 def _find_flagged(

@@ -115,7 +115,7 @@ def describe_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, di
 
     The text hash is None if the ledger has fingerprints of another version.
     """
-    known = {story_id: dict(row) for story_id, row in stories.describe(db, ids).items()}
+    known = stories.describe(db, ids)
     recorded, made = runs.get(db, "fingerprint_version"), fingerprint_version.version()
     for story in known.values():
         if recorded is None or fingerprint_version.explain_difference(recorded, made, {story["language"]}):

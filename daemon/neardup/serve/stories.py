@@ -99,7 +99,7 @@ def _read_matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: boo
             raise _refuse_unknown_story(story_id)
         copied = similarities.read_spans(db, story_id.number)
         rows = flags.select(db, Selection(statuses=JOINING, story=story_id.number, same_author=same_author))
-        return [_make_recorded_match(dict(row), story_id.number, *copied[row["flag_id"]]) for row in rows]
+        return [_make_recorded_match(row, story_id.number, *copied[row["flag_id"]]) for row in rows]
 
 
 def _make_recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, other: Spans) -> messages.RecordedMatch:

@@ -3,13 +3,12 @@ each can be undone: by keyboard, by mouse, and without scripts.
 """
 
 import re
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.ledger import now_ms, read, verdicts
+from neardup.ledger import Row, now_ms, read, verdicts
 from neardup.records import DECIDING
 from playwright.sync_api import Browser, Page, expect
 
@@ -59,7 +58,7 @@ def statuses(desk: Desk) -> dict[tuple[int, int], str]:
         return {(a, b): status for a, b, status in db.execute("SELECT a, b, status FROM flags")}
 
 
-def history(desk: Desk, pair: tuple[int, int]) -> list[sqlite3.Row]:
+def history(desk: Desk, pair: tuple[int, int]) -> list[Row]:
     with closing(read(desk.neardup.ledger)) as db:
         return verdicts.list_of_pair(db, *pair)
 

@@ -22,7 +22,7 @@ def measure_precision_on_record(path: Path) -> list[Facts]:
 
 def measure_precision(db: sqlite3.Connection) -> list[Facts]:
     """Precision by language and kind, with its interval and the number of each verdict; the last row is the total."""
-    rows = [dict(row) for row in verdicts.count_verdicts(db)]
+    rows = verdicts.count_verdicts(db)
     if not rows:
         return []
     total = {name: sum(row[name] for row in rows) for name in ("judged", *DECIDING)}

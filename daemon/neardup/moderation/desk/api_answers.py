@@ -8,7 +8,18 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from neardup.ledger import authors, case_queue, cases, flags, meaning_flags, names, removed_texts, serials, verdicts
+from neardup.ledger import (
+    Row,
+    authors,
+    case_queue,
+    cases,
+    flags,
+    meaning_flags,
+    names,
+    removed_texts,
+    serials,
+    verdicts,
+)
 from neardup.ledger import complaints as ledger_complaints
 from neardup.ledger.complaints import Complaint
 from neardup.ledger.marks import read_marks
@@ -62,9 +73,7 @@ def read_case(db: sqlite3.Connection, case_id: int) -> messages.Case | None:
     )
 
 
-def _list_case(
-    row: sqlite3.Row, shown: Mapping[int, ShownId], lease: cases.Lease | None, marks: Marks
-) -> messages.ListedCase:
+def _list_case(row: Row, shown: Mapping[int, ShownId], lease: cases.Lease | None, marks: Marks) -> messages.ListedCase:
     return messages.ListedCase(
         case_id=shown[row["case_id"]],
         language=row["language"],
@@ -97,9 +106,9 @@ def describe_lease(lease: cases.Lease) -> messages.Lease:
     return messages.Lease(moderator=lease.moderator, until=format_time(lease.until))
 
 
-def _describe_decision(row: sqlite3.Row) -> messages.GivenDecision:
+def _describe_decision(row: Row) -> messages.GivenDecision:
     times = {name: format_time(row[name]) for name in ("decided_at", "undone_at")}
-    return messages.GivenDecision(**dict(row) | times)
+    return messages.GivenDecision(**row | times)
 
 
 def list_second_reviews(
@@ -198,7 +207,7 @@ def read_meaning_pair(db: sqlite3.Connection, pair: Pair) -> messages.MeaningPai
     return None if row is None else _describe_meaning_pair(db, row)
 
 
-def _describe_meaning_pair(db: sqlite3.Connection, row: sqlite3.Row) -> messages.MeaningPair:
+def _describe_meaning_pair(db: sqlite3.Connection, row: Row) -> messages.MeaningPair:
     """The columns of the export, and `seen`, which a verdict asks for."""
     chunks = [dict(zip(("a", "b", "cosine"), chunk_pair, strict=True)) for chunk_pair in json.loads(row["chunks"])]
     [shown] = names.show_ids(db, [convert_meaning_row(row)], MEANING_PAIRS.story_ids)

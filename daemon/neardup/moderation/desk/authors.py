@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
-from neardup.ledger import authors, marks, removed_texts
+from neardup.ledger import Row, authors, marks, removed_texts
 from neardup.ledger.authors import Copies, FlaggedAuthor, History
 from neardup.ledger.case_queue import EVERY, CaseSelection
 from neardup.ledger.marks import MarkedAuthor, MarkFilter
@@ -41,15 +41,15 @@ class AuthorDetails(Struct, frozen=True):
 
     about: FlaggedAuthor
     with_marks: MarkedAuthor | None
-    stories: list[sqlite3.Row]
-    others: list[sqlite3.Row]
-    own: list[sqlite3.Row]
+    stories: list[Row]
+    others: list[Row]
+    own: list[Row]
     record: tuple[Copies, Copies]
-    hidings: list[sqlite3.Row]
+    hidings: list[Row]
     accounts: tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
     @property
-    def hiding(self) -> sqlite3.Row | None:
+    def hiding(self) -> Row | None:
         """Who hid the author's undecided stories, and when; None if they are not hidden."""
         return next((row for row in self.hidings if row["shown_at"] is None), None)
 
@@ -132,5 +132,5 @@ async def _write(
     raise web.HTTPSeeOther(make_author_url(author_id))
 
 
-def _count_pages(rows: list[sqlite3.Row], total: str) -> int:
+def _count_pages(rows: list[Row], total: str) -> int:
     return -(-rows[0][total] // PAGE_SIZE) if rows else 1

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from neardup.core.verify.tiers import list_kinds
 from neardup.ledger import (
+    Row,
     case_queue,
     cases,
     clusters,
@@ -137,7 +138,7 @@ async def show_cases(request: web.Request) -> web.Response:
 def _read_cases_page(
     db: sqlite3.Connection, queue: CaseQueue, moderator: Moderator, first: int, done: int | None
 ) -> CasesPage:
-    rows = [dict(row) for row in case_queue.select(db, queue.selection, queue.order, limit=PAGE_SIZE, offset=first)]
+    rows = case_queue.select(db, queue.selection, queue.order, limit=PAGE_SIZE, offset=first)
     held = cases.read_held_leases(db, [row["case_id"] for row in rows])
     marks = read_marks(db, [row["lead"] for row in rows])
     returned = {match["story_id"] for match in removed_texts.read_of_stories(db, [row["lead"] for row in rows])}
@@ -145,7 +146,7 @@ def _read_cases_page(
     pairs = flags.read_by_id(db, [flag_id for flag_ids in best.values() for flag_id in flag_ids])
     shown = names.read_shown_ids(db, [row["case_id"] for row in rows])
     for row in rows:
-        row["pair"] = next((dict(pairs[flag_id]) for flag_id in best[row["case_id"]]), None)
+        row["pair"] = next((pairs[flag_id] for flag_id in best[row["case_id"]]), None)
         row["shown_id"] = shown[row["case_id"]]
         row["marks"] = marks.get(row["lead"], ())
         row["lease"] = held.get(row["case_id"])
@@ -184,19 +185,19 @@ class CaseDetails(Struct, frozen=True):
     chapters of the serials.
     """
 
-    row: sqlite3.Row
+    row: Row
     lead: StoryDetails
     lease: Lease | None
     pairs: list[dict[str, Any]]
     first_pair: int
     seen: str
     decided_seen: str
-    decisions: list[sqlite3.Row]
+    decisions: list[Row]
     cluster: ClusterDetails | None
     position: QueuePosition | None
     total: int
     done: Decision | None
-    second: sqlite3.Row | None
+    second: Row | None
     serials: list[SerialMatch]
     shown: Mapping[int, ShownId]
 
@@ -225,7 +226,7 @@ async def show_case(request: web.Request) -> web.Response:
     return render_page(
         request,
         "case.html.j2",
-        **await make_report_values(request, details.lead, describe_case(dict(details.row)), partial(add_word, query)),
+        **await make_report_values(request, details.lead, describe_case(details.row), partial(add_word, query)),
         case=details,
         may_decide=may_decide,
         holder=None if lease is None or lease.moderator == moderator.name else lease,
@@ -280,6 +281,6 @@ def _read_cluster(db: sqlite3.Connection, case_id: int) -> ClusterDetails | None
     return ClusterDetails(
         len(cluster.stories),
         describe_cluster_order(cluster),
-        [dict(known[story]) for story in shown],
+        [known[story] for story in shown],
         lay_out(cluster, edges, (), known),
     )

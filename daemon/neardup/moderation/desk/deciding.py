@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from neardup.errors import Conflict
-from neardup.ledger import authors, case_queue, cases, flags, names, verdicts
+from neardup.ledger import Row, authors, case_queue, cases, flags, names, verdicts
 from neardup.ledger.cases import Lease
 from neardup.moderation.desk.addresses import Pair, ShownPair
 from neardup.moderation.desk.moderators import Moderator
@@ -35,7 +35,7 @@ class Decision(Struct, frozen=True):
     pairs: tuple[ShownPair, ...]
     cases: tuple[ShownId, ...]
     undone_by: str | None
-    later: sqlite3.Row | None
+    later: Row | None
     seen: str
 
     @property
@@ -161,7 +161,7 @@ def list_flags_of_case(db: sqlite3.Connection, case_id: int) -> CaseFlags:
     return found
 
 
-def describe_state(row: sqlite3.Row | Mapping[str, Any]) -> str:
+def describe_state(row: Mapping[str, Any]) -> str:
     """What changes when others decide a case, or when flags join it: a row of `case_queue.select`, in brief."""
     return f"{row['open_flags']} {row['flags']} {row['statuses']} {row['unsure']} {row['flagged_at']}"
 

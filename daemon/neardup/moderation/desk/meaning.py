@@ -11,7 +11,7 @@ from msgspec import Struct
 from neardup.core.text.chunks import cut_chunks
 from neardup.core.verify.tiers import list_kinds_of_meaning
 from neardup.errors import Conflict
-from neardup.ledger import meaning_flags, verdicts
+from neardup.ledger import Row, meaning_flags, verdicts
 from neardup.moderation.desk.addresses import Pair, ShownPair, find_page_of_form, make_pair_url, read_pair
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator
@@ -50,7 +50,7 @@ class MeaningPair(Struct, frozen=True):
 
     row: dict[str, Any]
     stories: dict[int, dict[str, Any]]
-    history: list[sqlite3.Row]
+    history: list[Row]
     seen: int
     after: ShownPair | None
 
@@ -61,7 +61,7 @@ async def show_queue(request: web.Request) -> web.Response:
     desk, page_number = get_desk(request), read_page_number(request.query)
     queue, first = parse_meaning_queue(request.query, desk.config), (page_number - 1) * PAGE_SIZE
 
-    def read(db: sqlite3.Connection) -> tuple[list[sqlite3.Row], int, int]:
+    def read(db: sqlite3.Connection) -> tuple[list[Row], int, int]:
         found = meaning_flags.select(db, queue.selection, limit=PAGE_SIZE, offset=first)
         either, neither = (meaning_flags.count(db, queue.only(same_author=shown).selection) for shown in (True, False))
         hidden = 0 if desk.config.detection.same_author == "keep" else either - neither
@@ -116,11 +116,11 @@ def _read_meaning_pair(db: sqlite3.Connection, pair: Pair, queue: MeaningQueue) 
     following = list(listed)[list(listed).index(pair) + 1 :] if pair in listed else list(listed)
     after = listed[following[0]] if following else None
     return MeaningPair(
-        dict(row),
+        row,
         describe_stories(db, list(pair)),
         verdicts.list_of_pair(db, *pair),
         meaning_flags.identify_state(db, *pair),
-        None if after is None else make_shown_pair(dict(after)),
+        None if after is None else make_shown_pair(after),
     )
 
 

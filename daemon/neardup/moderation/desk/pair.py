@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.ledger import authors, flags, names, passages, serials, similarities, verdicts
+from neardup.ledger import Row, authors, flags, names, passages, serials, similarities, verdicts
 from neardup.ledger.authors import History
 from neardup.ledger.serials import SerialMatch
 from neardup.moderation.desk.addresses import Pair, read_pair
@@ -46,7 +46,7 @@ class PairDetails(Struct, frozen=True):
     similarity: float | None
     stories: Mapping[int, dict[str, Any]]
     seen: str
-    history: list[sqlite3.Row]
+    history: list[Row]
     place: PlaceInCase
     graph: Graph | None
     done: Decision | None
@@ -98,7 +98,7 @@ def _read_details(db: sqlite3.Connection, pair: Pair, done: int | None) -> PairD
     if row is None:
         return None
     return PairDetails(
-        dict(row),
+        row,
         similarities.read_similarities(db, [row["story_id"]]).get(row["story_id"]),
         describe_stories(db, list(pair)),
         verdicts.identify_state(db, [row["flag_id"]]),

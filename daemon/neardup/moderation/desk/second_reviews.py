@@ -11,7 +11,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from neardup.errors import Conflict
-from neardup.ledger import case_queue, cases, flags, names, second_reviews, verdicts
+from neardup.ledger import Row, case_queue, cases, flags, names, second_reviews, verdicts
 from neardup.moderation.desk.addresses import quote_shown_id, read_story_id
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator, Right
@@ -31,7 +31,7 @@ class BlindCase(Struct, frozen=True):
     `shown_id` is the id of the case, `seen` identifies the state of its flags, for detecting conflicts.
     """
 
-    row: sqlite3.Row
+    row: Row
     shown_id: ShownId
     pairs: list[dict[str, Any]]
     seen: str

@@ -13,7 +13,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from neardup.core.verify.tiers import find_tier, list_kinds
-from neardup.ledger import meaning_flags, moderation_statistics, names, now_ms, second_reviews, verdicts
+from neardup.ledger import Row, meaning_flags, moderation_statistics, names, now_ms, second_reviews, verdicts
 from neardup.ledger.moderation_statistics import DAY_MS, Waiting
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import get_desk
@@ -98,8 +98,8 @@ class Statistics(Struct, frozen=True):
     decided: Counter[tuple[Kind, str, int]]
     waiting: Waiting | None
     judged_twice: Counter[tuple[Verdict, Verdict]]
-    precision: list[sqlite3.Row]
-    precision_by_margin: list[sqlite3.Row]
+    precision: list[Row]
+    precision_by_margin: list[Row]
     oldest: tuple[ShownId, int] | None
     flagged: Counter[tuple[Language, Kind]]
     fingerprinted: int
@@ -154,7 +154,7 @@ def _read_statistics(db: sqlite3.Connection, now: int) -> Statistics:
     )
 
 
-def _make_verdict_chart(rows: Sequence[sqlite3.Row], names: Mapping[Kind, str]) -> Chart:
+def _make_verdict_chart(rows: Sequence[Row], names: Mapping[Kind, str]) -> Chart:
     """How the decided pairs of each kind were judged: a column a kind, of rows of `verdicts.count_verdicts`."""
     counts: Counter[tuple[str, int]] = Counter()
     for row in rows:

@@ -257,7 +257,7 @@ def _list_decisions(db: sqlite3.Connection, moderator: str) -> list[dict[str, An
         if decision is not None:
             row = flags.read_pair(db, *(parse_id(str(shown)) for shown in decision.pairs[0]))
             address = _find_path(decision) if row else make_pair_url(*decision.pairs[0], "meaning")
-            listed.append({"decision": decision, "first": row and dict(row), "address": address})
+            listed.append({"decision": decision, "first": row, "address": address})
     return listed
 
 

@@ -1,7 +1,6 @@
 """The drawing of a cluster: its stories on a circle, in their order in the cluster, and the flags between them."""
 
 import math
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from msgspec import Struct
 from neardup.core.verify.clusters import Cluster, Edge
 from neardup.moderation.wording import describe_cluster_order
 
-Stories = Mapping[int, Mapping[str, Any] | sqlite3.Row]
+Stories = Mapping[int, Mapping[str, Any]]
 
 UNKNOWN = {"name": None, "title": None}
 MAX_DRAWN = 24

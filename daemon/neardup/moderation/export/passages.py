@@ -42,9 +42,8 @@ async def find_copied_passages(
 ) -> dict[int, CopiedPassages]:
     """The passages of each flag's pair (A, B) of stories, by flag id; no entry if a text cannot be read."""
     with open_snapshot(config.ledger.path) as db:
-        rows = stories.describe(db, {story for pair in pairs.values() for story in pair})
-        common = {language: read_common(db, language) for language in {row["language"] for row in rows.values()}}
-    known = {story: dict(row) for story, row in rows.items()}
+        known = stories.describe(db, {story for pair in pairs.values() for story in pair})
+        common = {language: read_common(db, language) for language in {row["language"] for row in known.values()}}
     remaining = list(pairs.items())
     copied: dict[int, CopiedPassages] = {}
     pool = open_pool()

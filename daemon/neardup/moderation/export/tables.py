@@ -17,7 +17,7 @@ from neardup.core.publication_order import make_sort_key
 from neardup.core.verify.clusters import Member, Policy, choose_kept
 from neardup.core.verify.tiers import list_kinds_of_meaning
 from neardup.errors import Misuse
-from neardup.ledger import clusters
+from neardup.ledger import Row, clusters
 from neardup.ledger.flags import Selection, find_earlier_story
 from neardup.ledger.similarities import unpack_spans
 from neardup.moderation.wording import describe_row_order, describe_top_source_order
@@ -90,7 +90,7 @@ ClusterOfStory = Mapping[int, tuple[int, int]]  # story id -> (its first story, 
 NO_CLUSTER = (None, None)
 
 
-def export_row(row: sqlite3.Row | dict[str, Any], cluster_of: ClusterOfStory) -> ExportRow:
+def export_row(row: Row, cluster_of: ClusterOfStory) -> ExportRow:
     """Convert a row of the view `pairs` to the columns of the export."""
     pair = dict(row)
     cluster = cluster_of.get(pair["story_id"], NO_CLUSTER)
@@ -166,12 +166,12 @@ def is_of_meaning(selection: Selection) -> bool:
     return True
 
 
-def convert_meaning_row(row: sqlite3.Row) -> ExportRow:
+def convert_meaning_row(row: Row) -> ExportRow:
     """Convert a row of the view `meaning_pairs` to the columns of the export.
 
     `chunks` is the JSON array of the aligned chunks, counted from 0: that of the lower id, that of the higher, cosine.
     """
-    pair = dict(row) | {"earlier_id": find_earlier_story(dict(row)), "same_author": bool(row["same_author"])}
+    pair = row | {"earlier_id": find_earlier_story(row), "same_author": bool(row["same_author"])}
     if None in (row["story_author_id"], row["matched_author_id"]):
         pair["same_author"] = None
     for column in MEANING_TIMES:
@@ -200,7 +200,7 @@ STORIES = Table(
 )
 
 
-def convert_story_row(row: sqlite3.Row | dict[str, Any]) -> ExportRow:
+def convert_story_row(row: Row) -> ExportRow:
     """Convert a row of `similarities.select` to the columns of the export."""
     story = dict(row)
     story["publication_order"] = describe_top_source_order(story)
@@ -239,6 +239,6 @@ def list_member_rows(db: sqlite3.Connection, selection: Selection, policy: Polic
             members, key=lambda member: (member["id"] not in keep, make_sort_key(member["published_at"], member["id"]))
         )
         for member in ascending:
-            row = dict(member) | {"cluster_id": cluster_id, "cluster_size": len(members), "story_id": member["id"]}
+            row = member | {"cluster_id": cluster_id, "cluster_size": len(members), "story_id": member["id"]}
             row |= {"keep": member["id"] in keep} | {column: format_time(member[column]) for column in MEMBER_TIMES}
             yield {column: row[column] for column in MEMBERS.columns}

@@ -14,6 +14,7 @@ from neardup.core.languages import Languages
 from neardup.core.verify.clusters import Policy
 from neardup.errors import Misuse, NeardupError, needs_extra
 from neardup.ledger import (
+    Row,
     cases,
     clusters,
     flags,
@@ -125,7 +126,7 @@ def write(
     """Write the flags to a local file and return their ids; an HTML page gets some, by their cases."""
     exported: list[int] = []
 
-    def read_rows(selected: Iterator[sqlite3.Row]) -> Iterator[ExportRow]:
+    def read_rows(selected: Iterator[Row]) -> Iterator[ExportRow]:
         cluster_of = clusters.map_stories(db)
         for row in selected:
             exported.append(row["flag_id"])
