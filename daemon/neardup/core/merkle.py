@@ -25,7 +25,10 @@ def hash_node(left: bytes, right: bytes) -> bytes:
 
 
 def compute_root(hashes: Sequence[bytes]) -> bytes:
-    """The root over these leaves, or over complete subtrees of one size, of which the last may be smaller."""
+    """The root over leaves with these hashes.
+
+    They may also be the roots of subtrees, each with the same power of two of leaves, the last perhaps with fewer.
+    """
     level = list(hashes)
     while len(level) > 1:
         pairs = [hash_node(level[n], level[n + 1]) for n in range(0, len(level) - 1, 2)]

@@ -2,7 +2,7 @@
 
 Only the dates of publication in the listing decide.  Ids, the order of arrival and neardup's own clock never stand for
 one.  A work of the reference is earlier than every story of the platform, whatever its date.  The views `pairs` and
-`sources` of the ledger sort as `make_sort_key` does.
+`sources` of the ledger sort as `make_sort_key` does, but for the order of two works.
 """
 
 from collections.abc import Mapping

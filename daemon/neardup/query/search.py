@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, Hashes, hash_grams, hash_words, keep_sampled
+from neardup.core.fingerprint.word_hashes import GRAM, WINDOW, Hashes, hash_grams, hash_words, make_passage_hashes
 from neardup.core.sets import find_distinct
 from neardup.core.text.normalize import tokenize
 from neardup.errors import IndexDamaged
@@ -51,7 +51,7 @@ class PassageSearch:
 
         Raises PassagesDamaged.
         """
-        hashes = find_distinct(keep_sampled(hash_grams(hash_words(words).hashes)))
+        hashes = find_distinct(make_passage_hashes(hash_grams(hash_words(words).hashes)))
         await self._passages.catch_up()
         numbers = await self._passages.ask(lambda: self._passages.index.find_holders(hashes, self._most_holders))
         return sorted((await self._ledger.do(versions.read_ids, numbers.tolist())).values())

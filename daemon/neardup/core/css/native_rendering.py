@@ -29,9 +29,9 @@ from neardup.core.css.rendering import (
     SHOWN_IN_OTHER_WAYS,
     START,
     generate_text,
-    has_bare_style,
     make_frame,
     make_line_break,
+    may_show_text,
     read_signs,
     turns_order,
 )
@@ -281,7 +281,7 @@ def _find_inner_flags(tag: str, attributes: Attributes, values: Values, display:
     flags = FrameFlag(0)
     if _is_closed(tag, display):
         return FrameFlag.CLOSED
-    if (tag in SHOWN_IN_OTHER_WAYS and tag not in CLEAR) or tag in NOT_SHOWN or not has_bare_style(attributes):
+    if (tag in SHOWN_IN_OTHER_WAYS and tag not in CLEAR) or tag in NOT_SHOWN or may_show_text(attributes):
         return FrameFlag.UNCLEAR
     if tag in PICTURES or tag == "input":
         flags |= FrameFlag.LEAF

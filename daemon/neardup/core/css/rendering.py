@@ -88,8 +88,8 @@ class Host(NamedTuple, Generic[Page]):
     page: Page
     filled: set[str]
 
-    def in_slot(self, name: str) -> list[LexborNode]:
-        """The children in the first slot of this name; none for a later one."""
+    def fill_slot(self, name: str) -> list[LexborNode]:
+        """The children that fill the first slot of this name; none for a later one."""
         if name in self.filled:
             return []
         self.filled.add(name)
@@ -110,11 +110,12 @@ def read_markup(template: LexborNode) -> str:
 
 
 class _Page(NamedTuple):
-    """The rules of the page's style sheets, the `mem_id` of its story's elements, and how many pages it stands within.
+    """A page to render, which stands within `depth` pages.
 
-    `around` are the elements that contain these, and `parts` those of which more is read than the text; None if that
-    may hold for all.  Children of `hosts` may be shadow trees, and `host` is the element whose shadow tree the page is.
-    `left_out` are the pages that stand within too many, `characters` counts those of each layer.
+    `rules` are those of its style sheets, `bodies` the outermost elements of its story, by `mem_id`.  `around` are the
+    elements that contain these, and `parts` those of which more is read than the text; None if that may hold for all.
+    Children of `hosts` may be shadow trees, and `host` is the element whose shadow tree the page is.  `left_out` are
+    the pages that stand within too many, `characters` counts those of each layer.
     """
 
     rules: MatchedRules
@@ -162,7 +163,7 @@ def read_signs(root: LexborNode, markers: Iterable[Declaration]) -> str:
 
 
 def _prepare_page(root: LexborNode, story: Story) -> _Page:
-    """A page, without what a browser does not show of the elements that nothing acts on."""
+    """A page to render.  Invisible elements on which nothing acts are removed from its tree."""
     rules = MatchedRules(root, find_style_sheets(root))
     bodies = frozenset(body.mem_id for body in story.bodies)
     templates = [node for node in story.invisible if node.tag_id in TEMPLATES]
@@ -184,7 +185,7 @@ def _prepare_page(root: LexborNode, story: Story) -> _Page:
 def _collect_pieces(root: LexborNode, page: _Page) -> list[Piece]:
     """What a page shows, in order.  Parts wait on a stack, since elements may stand in each other without end."""
     out: list[Piece] = []
-    low: list[bool] = []  # for each low box, whether a text was read in it
+    low: list[bool] = []  # for each box clipped to a line, whether a text was read in it
     pending: list[Part] = [(root, START, False, page)]
     while pending:
         part = pending.pop()
@@ -196,8 +197,8 @@ def _collect_pieces(root: LexborNode, page: _Page) -> list[Piece]:
             node, style, is_inside, inside = part
             if is_inside and node.is_text_node:
                 out.append(_read_text(node, style, inside, low))
-            elif is_inside and not low and _is_whole(node, style, inside):
-                out += _read_whole(node, style, inside)
+            elif is_inside and not low and _is_read_as_one(node, style, inside):
+                out += _read_as_one(node, style, inside)
             else:
                 within = _open_frame(node, style, inside) if is_inside else None
                 pending += reversed(list(_list_parts(node, style, is_inside, inside))) if within is None else within
@@ -205,7 +206,7 @@ def _collect_pieces(root: LexborNode, page: _Page) -> list[Piece]:
 
 
 def _read_text(node: LexborNode, style: Style, page: _Page, low: list[bool]) -> Text:
-    """What a text shows; in low boxes, only the first one is certain to be seen."""
+    """What a text shows; of the texts in a box clipped to a line, only the first is certain to be seen."""
     text = node.text_content or ""
     if low and text.strip():
         style = style.doubt("clipped") if any(low) else style
@@ -213,14 +214,14 @@ def _read_text(node: LexborNode, style: Style, page: _Page, low: list[bool]) -> 
     return _show(text, style, page)
 
 
-def _is_whole(node: LexborNode, style: Style, page: _Page) -> bool:
+def _is_read_as_one(node: LexborNode, style: Style, page: _Page) -> bool:
     """Whether an element is read with all that is in it, as one text."""
     if page.parts is None or node.mem_id in page.parts.read or not node.is_element_node or style.lays_out:
         return False
     return style.is_plain or style.boxed_in or (style.in_drawing and node.first_child is None)
 
 
-def _read_whole(node: LexborNode, style: Style, page: _Page) -> Sequence[Piece]:
+def _read_as_one(node: LexborNode, style: Style, page: _Page) -> Sequence[Piece]:
     is_block = node.tag_id in BREAKS
     if node.first_child is None and not is_block:
         return ()
@@ -253,7 +254,7 @@ def _open_frame(node: LexborNode, parent: Style, page: _Page) -> list[Part] | No
     if place in page.hosts or place in page.rules.pseudos or node.tag in SHOWN_IN_OTHER_WAYS:
         return None
     attributes = node.attributes
-    if not (WITH_TEXTS.isdisjoint(attributes) or has_bare_style(attributes)) or not node.is_element_node:
+    if (not WITH_TEXTS.isdisjoint(attributes) and may_show_text(attributes)) or not node.is_element_node:
         return None
     frame = _get_frame(node, attributes, parent, page)
     style, children = frame.style, list(node.iter(include_text=True))
@@ -307,10 +308,10 @@ def _arrange(
     return style, children
 
 
-def has_bare_style(attributes: Attributes) -> bool:
-    """Whether attributes show no text."""
+def may_show_text(attributes: Attributes) -> bool:
+    """Whether attributes may show a text."""
     style = attributes.get("style") or ""
-    return not (attributes.get("alt") or attributes.get("label") or any(map(style.__contains__, ("'", '"', "url("))))
+    return bool(attributes.get("alt") or attributes.get("label")) or any(map(style.__contains__, ("'", '"', "url(")))
 
 
 def turns_order(values: Values) -> bool:
@@ -319,7 +320,7 @@ def turns_order(values: Values) -> bool:
 
 
 def _find_order_values(child: LexborNode, style: Style, page: _Page, *, every: bool) -> Values:
-    """The values of a child by which the children may be shown in another order; `every` of them, or those that act."""
+    """The values by which a child may be shown in another order; without `every`, none where nothing acts on it."""
     if not child.is_element_node or not (every or page.parts is None or child.mem_id in page.parts.read):
         return NONE
     return page.rules.read_element(child, style.custom)[1]
@@ -429,7 +430,7 @@ def _render_children(node: LexborNode, style: Style, display: str, page: _Page) 
         return
     if node.tag == "details" and "open" not in attributes:
         style = style.doubt("closed")
-    if node.tag == "slot" and page.host is not None and (slotted := page.host.in_slot(attributes.get("name") or "")):
+    if node.tag == "slot" and page.host is not None and (slotted := page.host.fill_slot(attributes.get("name") or "")):
         yield from ((child, _compute_slotted_style(child, style, page), True, page.host.page) for child in slotted)
         return
     if (shadow := find_shadow(children)) is not None:

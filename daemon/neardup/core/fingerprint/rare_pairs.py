@@ -9,7 +9,7 @@ of a story stand among its passage hashes, and are a bottom-k sketch (Broder, SE
 import numpy as np
 
 from neardup.core.fingerprint.common_words import find_rare
-from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, keep_sampled, mix
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, make_passage_hashes, mix
 from neardup.core.native import fingerprint as native
 from neardup.core.native import in_c
 from neardup.core.sets import find_distinct
@@ -29,4 +29,4 @@ def hash_rare_pairs(words: Hashes) -> PassageHashes:
     for ahead in range(1, NEARBY + 1):
         is_pair = (places[ahead:] - places[:-ahead] <= NEARBY) & (rare[ahead:] != rare[:-ahead])
         found.append(mix(rare[:-ahead][is_pair] + rare[ahead:][is_pair]))
-    return keep_sampled(find_distinct(np.concatenate(found))[:PAIRS])
+    return make_passage_hashes(find_distinct(np.concatenate(found))[:PAIRS])

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, keep_sampled, mix
+from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, make_passage_hashes, mix
 from neardup.core.native import in_c
 from neardup.core.native import sets as native
 from neardup.core.sets import find_distinct
@@ -26,8 +26,8 @@ GRAM = 14  # consonants, about 5 words; 12 have five times as many candidates by
 LEAST = 24  # hashes of a story, if it has so many grams
 SHARE = 96
 
-# Consonants.  One that differs changes as many grams in a row, fewer than MAX_GAP of `core.verify.alignment`: the block
-# goes on.
+# Consonants.  One that differs changes ALIGNED_GRAM grams in a row: fewer than MAX_GAP of `core.verify.alignment`, so a
+# block of equal grams goes on across it.
 ALIGNED_GRAM = 3
 
 SPACE = 0x20
@@ -73,9 +73,9 @@ def hash_grams(classes: Classes, size: int) -> Hashes:
 def hash_skeleton(classes: Classes) -> PassageHashes:
     """The classes of a skeleton -> the hashes by which its story is found, in no order."""
     grams = hash_grams(classes, GRAM)
-    return keep_sampled(find_distinct(grams)[: count_sampled(len(grams))])
+    return make_passage_hashes(find_distinct(grams)[: count_sampled(len(grams))])
 
 
 def count_sampled(grams: int) -> int:
-    """How many hashes a story with so many grams has, if they are distinct."""
+    """The most hashes that a story with so many grams has."""
     return max(LEAST, grams // SHARE)

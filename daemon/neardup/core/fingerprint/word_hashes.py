@@ -119,7 +119,7 @@ def sample_grams(words: Hashes) -> tuple[PassageHashes, Places]:
     """Word hashes (n,), in reading order -> their passage hashes in that order, and the place of each one's first."""
     grams = hash_grams(words)
     places = _winnow(grams)
-    return keep_sampled(grams[places]), places
+    return make_passage_hashes(grams[places]), places
 
 
 def hash_grams(words: Hashes) -> Hashes:
@@ -128,8 +128,8 @@ def hash_grams(words: Hashes) -> Hashes:
     return mix(mix(pairs[:-2]) + pairs[2:])
 
 
-def keep_sampled(grams: Hashes) -> PassageHashes:
-    """(n,) hashes of grams -> (n,) the passage hashes that they have where they are sampled."""
+def make_passage_hashes(grams: Hashes) -> PassageHashes:
+    """(n,) hashes of grams -> (n,) their passage hashes: mixed once more, and cut to 32 bits."""
     return (mix(grams) >> np.uint64(32)).astype(np.uint32)
 
 

@@ -4,7 +4,9 @@
  * line breaks around blocks.  The first pass gathers the style sheets of the page, the second one looks for what may
  * hide a text of the story or show one in a way of its own, and the third one writes it.  Whether a value of an
  * attribute or a style sheet may hide a text is for the caller to judge, once for each value: verdicts are kept in a
- * hash table with open addressing, beside the values themselves, because authors could make two values with one hash. */
+ * hash table with open addressing, beside the values themselves, because authors could make two values with one hash.
+ *
+ * doubt() records why only the reference can read the page, and returns false. */
 #include "tree.h"
 
 enum { MOST_SHEET_BYTES = ND_VERDICT_BYTES / 8 };
@@ -51,15 +53,15 @@ static bool attribute_may_pass(
 }
 
 /* Whether the attributes of an element hide nothing, as far as is known; one `is_around` the story, or in it. */
-static bool attributes_may_pass(Reader *reader, nd_node *element, unsigned classes, bool is_around) {
+static bool attributes_may_pass(Reader *reader, nd_node *element, unsigned tag_classes, bool is_around) {
     const nd_lexbor *lexbor = reader->lexbor;
     nd_attribute *first = lexbor->first_attribute(element), *attribute;
-    bool is_looked_at = classes & (ND_ATTRIBUTED | ND_FRAME);
+    bool is_looked_at = tag_classes & (ND_ATTRIBUTED | ND_FRAME);
     size_t size = 0;
     for (attribute = first; attribute; attribute = lexbor->next_attribute(attribute)) {
         const uint8_t *spelled = lexbor->name(attribute, &size);
         enum name name = spelled ? name_of(spelled, size) : OTHER;
-        if (name == PAGE && classes & ND_FRAME) return doubt(reader, ND_PAGE_WITHIN);
+        if (name == PAGE && tag_classes & ND_FRAME) return doubt(reader, ND_PAGE_WITHIN);
         is_looked_at |= name == STYLE || name == HIDING || name == BGCOLOR;
     }
     if (!is_looked_at) return true;
@@ -104,16 +106,17 @@ static bool holds_document(Reader *reader, nd_node *link) {
     return false;
 }
 
-/* Gather the style sheets of the page, wherever they stand, and say whether they may act. */
+/* Gather the style sheets of the page, wherever they stand, and say whether they may act.  Whether they act on the
+ * story is for the caller to find, so they leave no doubt. */
 static bool look_at_sheets(Reader *reader) {
     const nd_page *page = reader->page;
     nd_story *out = reader->out;
     const uint8_t *sheets = reader->at;
     for (nd_node *node = page->root; node; node = next_below(reader->lexbor, page->root, node)) {
         if (reader->lexbor->type(node) != ELEMENT) continue;
-        unsigned classes = classes_of(reader, node);
-        if (classes & ND_STYLE && !append_sheet(reader, node)) return false;
-        if (classes & ND_LINK && holds_document(reader, node)) out->has_acting_sheets = 1;
+        unsigned tag_classes = tag_classes_of(reader, node);
+        if (tag_classes & ND_STYLE && !append_sheet(reader, node)) return false;
+        if (tag_classes & ND_LINK && holds_document(reader, node)) out->has_acting_sheets = 1;
     }
     size_t size = (size_t)(reader->at - sheets);
     if (!size) return true;
@@ -129,10 +132,10 @@ static bool look_at_sheets(Reader *reader) {
 static bool look_around(Reader *reader, nd_node *body) {
     nd_node *node = reader->lexbor->parent(body);
     for (; node && reader->lexbor->type(node) == ELEMENT; node = reader->lexbor->parent(node)) {
-        unsigned classes = classes_of(reader, node);
-        if (classes & (ND_INVISIBLE | ND_SUPERSCRIPT)) return doubt(reader, ND_UNSEEN_STORY);
-        if (classes & ND_PECULIAR) return doubt(reader, ND_PECULIAR_TAG);
-        if (!attributes_may_pass(reader, node, classes, true)) return false;
+        unsigned tag_classes = tag_classes_of(reader, node);
+        if (tag_classes & (ND_INVISIBLE | ND_SUPERSCRIPT)) return doubt(reader, ND_UNSEEN_STORY);
+        if (tag_classes & ND_PECULIAR) return doubt(reader, ND_PECULIAR_TAG);
+        if (!attributes_may_pass(reader, node, tag_classes, true)) return false;
     }
     return true;
 }
@@ -142,12 +145,12 @@ static bool look_within(Reader *reader, nd_node *body, uint64_t *annotations) {
     size_t size = 0;
     for (nd_node *node = body; node; node = next_below(reader->lexbor, body, node)) {
         if (reader->lexbor->type(node) != ELEMENT) continue;
-        unsigned classes = classes_of(reader, node);
-        if (node == body && classes & (ND_INVISIBLE | ND_SUPERSCRIPT)) return doubt(reader, ND_UNSEEN_STORY);
-        if (classes & ND_PECULIAR) return doubt(reader, ND_PECULIAR_TAG);
-        if (classes & ND_ANNOTATION && ++*annotations > page->most_annotations) return doubt(reader, ND_ANNOTATED);
-        if (!attributes_may_pass(reader, node, classes, false)) return false;
-        if (classes & ND_LIST) {
+        unsigned tag_classes = tag_classes_of(reader, node);
+        if (node == body && tag_classes & (ND_INVISIBLE | ND_SUPERSCRIPT)) return doubt(reader, ND_UNSEEN_STORY);
+        if (tag_classes & ND_PECULIAR) return doubt(reader, ND_PECULIAR_TAG);
+        if (tag_classes & ND_ANNOTATION && ++*annotations > page->most_annotations) return doubt(reader, ND_ANNOTATED);
+        if (!attributes_may_pass(reader, node, tag_classes, false)) return false;
+        if (tag_classes & ND_LIST) {
             const uint8_t *text = peek_text(reader, node, &size);
             if (!text) return false;
             if (is_longer(text, size, page->long_list)) return doubt(reader, ND_LONG_TEXT);
@@ -203,18 +206,19 @@ static bool write_text(Reader *reader, nd_node *body) {
         int type = lexbor->type(node);
         if (type == TEXT && !append_text(reader, node)) return false;
         if (type == ELEMENT && node != body) {
-            unsigned classes = classes_of(reader, node);
-            if (classes & ND_BREAK && !append(reader, "\n", 1)) return false;
+            unsigned tag_classes = tag_classes_of(reader, node);
+            if (tag_classes & ND_BREAK && !append(reader, "\n", 1)) return false;
             enum marker marker = NO_MARKER;
-            is_shown = !(classes & ND_INVISIBLE);
-            if (is_shown && classes & ND_SUPERSCRIPT) marker = marker_of(reader, node);
+            is_shown = !(tag_classes & ND_INVISIBLE);
+            if (is_shown && tag_classes & ND_SUPERSCRIPT) marker = marker_of(reader, node);
             if (marker == UNSURE) return doubt(reader, ND_ANNOTATED);
             is_shown &= marker == NO_MARKER;
         }
         next = is_shown ? lexbor->first_child(node) : NULL;
         while (!next) { /* leave nodes */
             if (node == body) return true;
-            if (lexbor->type(node) == ELEMENT && classes_of(reader, node) & ND_BREAK && !append(reader, "\n", 1)) return false;
+            bool is_block = lexbor->type(node) == ELEMENT && tag_classes_of(reader, node) & ND_BREAK;
+            if (is_block && !append(reader, "\n", 1)) return false;
             next = lexbor->next(node);
             if (!next) node = lexbor->parent(node);
         }

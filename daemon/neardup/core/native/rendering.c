@@ -35,7 +35,7 @@ typedef struct {
     uint32_t id_size, names_size;
     uint32_t parent, end; /* `end` is the first element behind those within it */
     uint32_t first_match, matches;
-    uint16_t classes, flags;
+    uint16_t tag_classes, flags;
 } Element;
 
 enum part { A_TEXT, AN_ELEMENT, A_BREAK, AN_END, NOTHING };
@@ -221,7 +221,7 @@ static bool acts(Renderer *r, enum nd_kind kind, const uint8_t *value, size_t si
 /* Look at the attributes of an element; see core.text.story.collect_parts for those by which it is read. */
 static bool look_at_attributes(Renderer *r, Element *element) {
     const nd_lexbor *lexbor = r->reader.lexbor;
-    unsigned classes = element->classes;
+    unsigned tag_classes = element->tag_classes;
     bool is_peculiar = false, is_acting = false, has_direction = false;
     nd_attribute *attribute = lexbor->first_attribute(element->node);
     for (size_t size = 0, name_size = 0; attribute; attribute = lexbor->next_attribute(attribute)) {
@@ -263,20 +263,23 @@ static bool look_at_attributes(Renderer *r, Element *element) {
         case ADDRESS:
         case DATA:
             if (!is_page(r, value, size, name == DATA)) break;
-            if (classes & (ND_ATTRIBUTED | ND_FRAME) && !(classes & ND_LINK)) return doubt(&r->reader, ND_PAGE_WITHIN);
+            if (tag_classes & (ND_ATTRIBUTED | ND_FRAME) && !(tag_classes & ND_LINK))
+                return doubt(&r->reader, ND_PAGE_WITHIN);
             is_acting = true;
             break;
         case SHOWN: is_acting |= is_longer(value, size, r->reader.page->long_attribute); break;
         case PAGE:
-            if (classes & ND_FRAME) return doubt(&r->reader, ND_PAGE_WITHIN);
+            if (tag_classes & ND_FRAME) return doubt(&r->reader, ND_PAGE_WITHIN);
             break;
         default: break;
         }
         if (r->out->story.doubt) return false;
     }
-    bool is_read = classes & ND_PARTED || (is_peculiar && (element->flags & SHOWS_TEXT || has_direction || is_acting));
-    if (classes & ND_INVISIBLE) is_read |= (classes & ND_IN_PARTS) != 0;
-    else if (classes & (ND_SUPERSCRIPT | ND_PECULIAR | ND_ATTRIBUTED)) is_read |= classes & ND_IN_PARTS || is_acting;
+    bool is_read =
+        tag_classes & ND_PARTED || (is_peculiar && (element->flags & SHOWS_TEXT || has_direction || is_acting));
+    if (tag_classes & ND_INVISIBLE) is_read |= (tag_classes & ND_IN_PARTS) != 0;
+    else if (tag_classes & (ND_SUPERSCRIPT | ND_PECULIAR | ND_ATTRIBUTED))
+        is_read |= tag_classes & ND_IN_PARTS || is_acting;
     if (is_read) element->flags |= READ;
     return true;
 }
@@ -296,14 +299,14 @@ static bool list_element(Renderer *r, nd_node *node, uint32_t parent, size_t mos
     const nd_lexbor *lexbor = r->reader.lexbor;
     if (r->element_count == most) return doubt(&r->reader, ND_LARGE);
     Element *element = r->elements + r->element_count++;
-    unsigned classes = classes_of(&r->reader, node);
-    *element = (Element){.node = node, .parent = parent, .classes = (uint16_t)classes};
+    unsigned tag_classes = tag_classes_of(&r->reader, node);
+    *element = (Element){.node = node, .parent = parent, .tag_classes = (uint16_t)tag_classes};
     if (lexbor->tag(node) >= r->reader.page->tag_count) { /* one that lexbor has no number for */
         size_t size = 0;
         const uint8_t *name = lexbor->qualified_name(node, &size);
         if (!name || equals(name, size, "text") || equals(name, size, "tspan")) return doubt(&r->reader, ND_PECULIAR_TAG);
     }
-    if (classes & ND_HOST) return doubt(&r->reader, ND_PECULIAR_TAG);
+    if (tag_classes & ND_HOST) return doubt(&r->reader, ND_PECULIAR_TAG);
     if (!look_at_attributes(r, element)) return false;
     element->marks = marks_of_element(r, element);
     return true;
@@ -342,11 +345,11 @@ static void spread_reading(Renderer *r) {
 /* ---- frames ---- */
 
 /* Whether an attribute is one of cascade.STYLING, or the type of a field. */
-static bool is_styling(const uint8_t *name, size_t size, unsigned classes) {
+static bool is_styling(const uint8_t *name, size_t size, unsigned tag_classes) {
     switch (size) {
     case 1: return *name == 'x' || *name == 'y';
     case 3: return IS("dir");
-    case 4: return IS("text") || IS("fill") || IS("mask") || IS("open") || (classes & ND_FIELD && IS("type"));
+    case 4: return IS("text") || IS("fill") || IS("mask") || IS("open") || (tag_classes & ND_FIELD && IS("type"));
     case 5: return IS("style") || IS("color") || IS("width");
     case 6: return IS("hidden") || IS("height") || IS("filter");
     case 7: return IS("bgcolor") || IS("popover") || IS("display") || IS("opacity");
@@ -376,7 +379,7 @@ static bool append_key(Renderer *r, const Element *element, uint32_t style) {
     nd_attribute *attribute = lexbor->first_attribute(element->node);
     for (; attribute; attribute = lexbor->next_attribute(attribute)) {
         name = lexbor->name(attribute, &size);
-        if (!name || !is_styling(name, size, element->classes)) continue;
+        if (!name || !is_styling(name, size, element->tag_classes)) continue;
         value_size = 0;
         const uint8_t *value = lexbor->value(attribute, &value_size);
         if (!value) value_size = 0;
@@ -547,7 +550,7 @@ static bool append_end(Renderer *r, const nd_frame *frame) {
 
 /* Whether a browser shows nothing of an element, nor anything that stands in it. */
 static bool is_left_out(const Element *element) {
-    return element->classes & ND_INVISIBLE && !(element->flags & READ);
+    return element->tag_classes & ND_INVISIBLE && !(element->flags & READ);
 }
 
 static bool has_child(const Renderer *r, uint32_t number) {
@@ -572,14 +575,14 @@ static bool append_whole(Renderer *r, nd_node *root) {
     nd_node *node = root, *next;
     while (true) { /* enter a node */
         int type = lexbor->type(node);
-        unsigned classes = type == ELEMENT && node != root ? classes_of(&r->reader, node) : 0;
+        unsigned tag_classes = type == ELEMENT && node != root ? tag_classes_of(&r->reader, node) : 0;
         if (type == TEXT && !append_text(&r->reader, node)) return false;
-        if (classes & ND_BREAK && !append(&r->reader, "\v", 1)) return false;
-        next = classes & ND_INVISIBLE ? NULL : lexbor->first_child(node);
+        if (tag_classes & ND_BREAK && !append(&r->reader, "\v", 1)) return false;
+        next = tag_classes & ND_INVISIBLE ? NULL : lexbor->first_child(node);
         while (!next) { /* leave nodes */
             if (node == root) return true;
-            if (lexbor->type(node) == ELEMENT && classes_of(&r->reader, node) & ND_BREAK && !append(&r->reader, "\v", 1))
-                return false;
+            bool is_block = lexbor->type(node) == ELEMENT && tag_classes_of(&r->reader, node) & ND_BREAK;
+            if (is_block && !append(&r->reader, "\v", 1)) return false;
             next = lexbor->next(node);
             if (!next) node = lexbor->parent(node);
         }
@@ -589,7 +592,7 @@ static bool append_whole(Renderer *r, nd_node *root) {
 
 static bool read_whole(Renderer *r, uint32_t number, uint32_t style) {
     const Element *element = r->elements + number;
-    bool is_block = element->classes & ND_BREAK;
+    bool is_block = element->tag_classes & ND_BREAK;
     if (!is_block && !has_child(r, number)) return true;
     uint8_t *start = r->reader.at;
     uint64_t visible = 0;
@@ -711,7 +714,7 @@ static bool push_children(Renderer *r, uint32_t number) {
         element = r->elements + number;
         number = element->end;
         if (is_left_out(element)) continue;
-        bool is_parted = element->classes & ND_BREAK && !(parent->flags & READ);
+        bool is_parted = element->tag_classes & ND_BREAK && !(parent->flags & READ);
         part.kind = AN_ELEMENT;
         if (is_parted && !push(r, line_break)) return false;
         if (!push(r, part) || (is_parted && !push(r, line_break))) return false;
@@ -785,9 +788,9 @@ static bool enter(Renderer *r, const Part *part) {
     style = frame->style;
     if (style >= r->frames->style_count) return refuse(r);
     if (!append_edge(r, frame->start)) return false;
-    if (frame->flags & ND_FRAME_LEAF && !(element->classes & ND_FRAME) && has_child(r, part->number))
+    if (frame->flags & ND_FRAME_LEAF && !(element->tag_classes & ND_FRAME) && has_child(r, part->number))
         return doubt(&r->reader, ND_PECULIAR_TAG); /* as in a drawing */
-    if (element->classes & ND_STYLE && !is_bare_sheet(r, element)) return false;
+    if (element->tag_classes & ND_STYLE && !is_bare_sheet(r, element)) return false;
     if (!append_generated(r, frame->first_generated, frame->before_count)) return false;
     if (frame->flags & ND_FRAME_LEAF && !show_asides(r, element, style)) return false;
     if (frame->flags & ND_FRAME_FIELD && !show_field(r, element, style, !(frame->flags & ND_FRAME_LEAF))) return false;

@@ -75,7 +75,7 @@ typedef struct {
     nd_story *out;
 } Reader;
 
-static inline unsigned classes_of(const Reader *reader, nd_node *element) {
+static inline unsigned tag_classes_of(const Reader *reader, nd_node *element) {
     uintptr_t tag = reader->lexbor->tag(element);
     return tag < reader->page->tag_count ? reader->page->tags[tag] : 0;
 }
@@ -90,7 +90,7 @@ static inline nd_node *next_below(const nd_lexbor *lexbor, nd_node *root, nd_nod
     return next;
 }
 
-/* Returns false. */
+/* Record why only the reference can read the page; returns false. */
 static inline bool doubt(Reader *reader, enum nd_doubt reason) {
     reader->out->doubt = reason;
     return false;

@@ -1,5 +1,6 @@
-"""Spans of copied words, (n, 2) int32: [start, end) in the words of a text, the share of the text that they are, and
-the similarity of a pair, which follows from the shares.
+"""Spans of copied words; the share of a text that they are; the similarity of a pair, which follows from the shares.
+
+Spans are (n, 2) int32: [start, end) in the words of a text.
 
 The share of a story that stands in another, and in all its sources together, is that of the words of its spans: the
 passages with the edits inside them, without common passages.
@@ -31,9 +32,9 @@ class CopiedInAll(NamedTuple):
 
 
 def sum_up_copied(words: int, sources: Sequence[tuple[int, Kind, Spans]]) -> CopiedInAll | None:
-    """A story's number of words, and of each flag with a source its id, the kind and the copied words of the story.
+    """How much of a story of so many words stands in its sources; None where none of its words is copied.
 
-    None where none of its words is copied.
+    Each source is given by its id, the kind of the flag, and the copied spans of the story.
     """
     copied_of = {source_id: copied for source_id, _, spans in sources if (copied := count_words(spans))}
     if not copied_of:
