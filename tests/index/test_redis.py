@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 import redis
 import trustme
+from hypothesis import example, given
+from hypothesis import strategies as st
 from neardup.core.candidates.banding import Banding
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.index.protocol import IndexPosition
 from neardup.index.redis import open_redis
-from neardup.index.redis.client import connect, exchange
+from neardup.index.redis.client import connect, exchange, translate_errors
 from neardup.ops.doctor import _write_and_find_probe
 from neardup.records import BandedFingerprint, Change
 
@@ -248,3 +250,18 @@ def test_a_malformed_url_hides_its_password() -> None:
     with pytest.raises(Misuse) as refused:
         asyncio.run(open_redis("redis://:Sec/ret@localhost", BANDINGS, CODES))
     assert "Sec" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "kind", [redis.ResponseError, redis.exceptions.NoPermissionError, redis.ConnectionError, redis.AuthenticationError]
+)
+@given(message=st.text())
+@example(message="\x1b[31mred\r\n\x07\x00 alarm")
+def test_what_a_server_says_is_shown_without_control_characters(kind: type[redis.RedisError], message: str) -> None:
+    async def fail() -> None:
+        async with translate_errors():
+            raise kind(message)
+
+    with pytest.raises(NeardupError) as shown:
+        asyncio.run(fail())
+    assert str(shown.value).isprintable(), "a terminal would interpret what the server sent"

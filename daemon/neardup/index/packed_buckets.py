@@ -222,32 +222,32 @@ def count_growth(changes: Sequence[Change]) -> dict[Language, int]:
     return {language: n for language, n in growth.items() if n}
 
 
-def group_positions(stories: Sequence[BandedFingerprint]) -> dict[Language, list[int]]:
-    """The positions of each language's stories in the sequence."""
-    positions: dict[Language, list[int]] = {}
-    for position, story in enumerate(stories):
-        positions.setdefault(story.language, []).append(position)
-    return positions
+def group_places(stories: Sequence[BandedFingerprint]) -> dict[Language, list[int]]:
+    """The places of each language's stories in the sequence."""
+    places: dict[Language, list[int]] = {}
+    for place, story in enumerate(stories):
+        places.setdefault(story.language, []).append(place)
+    return places
 
 
-Entry = tuple[int, int]  # the position of a story among those compared, and one of its buckets
+Entry = tuple[int, int]  # the place of a story among those compared, and one of its buckets
 
 
 class Inserted(NamedTuple):
-    """Some stories of one language that changes insert: their positions among the changes, and their fingerprints."""
+    """Some stories of one language that changes insert: their places among the changes, and their fingerprints."""
 
     language: Language
-    positions: list[int]
+    places: list[int]
     fingerprints: list[BandedFingerprint]
 
 
 def group_inserted(changes: Sequence[Change]) -> Iterator[Inserted]:
     """The stories that these changes insert, STORIES_PER_READ of a language at a time."""
-    inserted = [(position, change.new) for position, change in enumerate(changes) if change.new is not None]
-    for language, places in group_positions([banded for _, banded in inserted]).items():
-        for start in range(0, len(places), STORIES_PER_READ):
-            chunk = [inserted[place] for place in places[start : start + STORIES_PER_READ]]
-            yield Inserted(language, [position for position, _ in chunk], [banded for _, banded in chunk])
+    inserted = [(place, change.new) for place, change in enumerate(changes) if change.new is not None]
+    for language, of_language in group_places([banded for _, banded in inserted]).items():
+        for start in range(0, len(of_language), STORIES_PER_READ):
+            chunk = [inserted[n] for n in of_language[start : start + STORIES_PER_READ]]
+            yield Inserted(language, [place for place, _ in chunk], [banded for _, banded in chunk])
 
 
 def find_lacking(
@@ -263,9 +263,9 @@ def find_lacking(
             raise IndexDamaged(f"the index is damaged: a bucket has {len(content)} bytes")
     signed = np.flatnonzero(request.signed).tolist()
     rows = [*enumerate(request.block_positions.tolist()), *zip(signed, request.band_positions.tolist(), strict=True)]
-    numbers = [changes[position].number.to_bytes(NUMBER_BYTES, "little") for position in inserted.positions]
+    numbers = [changes[place].number.to_bytes(NUMBER_BYTES, "little") for place in inserted.places]
     return [
-        (inserted.positions[story], int(request.buckets[place]))
+        (inserted.places[story], int(request.buckets[place]))
         for story, places in rows
         for place in places
         if not _holds(contents[place] or b"", numbers[story])
@@ -281,7 +281,7 @@ def _holds(content: bytes, number: bytes) -> bool:
 
 def make_missing_additions(entries: Sequence[Entry], changes: Sequence[Change]) -> Additions:
     """What adds the lacking entries to their buckets."""
-    ordered = sorted((bucket, changes[position].number) for position, bucket in entries)
+    ordered = sorted((bucket, changes[place].number) for place, bucket in entries)
     buckets, counts = np.unique(np.array([bucket for bucket, _ in ordered], np.int64), return_counts=True)
     return Additions(buckets, counts, np.array([number for _, number in ordered], NUMBER).tobytes())
 
@@ -319,9 +319,11 @@ class Spool:
             column.tofile(file)
 
 
-def spool_page(spool: Spool, page: "FingerprintArrays", bandings: Bandings, bits: Bits, *, blocks: bool = True) -> None:
-    """Write what packed buckets will hold of a page of stories to the spool."""
-    for language, stories in page.by_language():
+def spool_batch(
+    spool: Spool, batch: "FingerprintArrays", bandings: Bandings, bits: Bits, *, blocks: bool = True
+) -> None:
+    """Write what packed buckets will hold of a batch of stories to the spool."""
+    for language, stories in batch.by_language():
         signed, banding, width = stories.where(stories.signed), bandings[language], bits[language]
         spool.sizes[language] += len(stories)
         spool.put(language, BANDS, signed.numbers, hash_bands(signed.signatures, banding.bands, width))

@@ -114,7 +114,7 @@ class Index(Protocol):
         """
         ...
 
-    def build(self, pages: "AsyncIterator[FingerprintArrays]", scratch: Path) -> AsyncGenerator[int, None]:
+    def build(self, batches: "AsyncIterator[FingerprintArrays]", scratch: Path) -> AsyncGenerator[int, None]:
         """Fill an index that was just cleared; `applied` stays None.
 
         Yields progress from time to time: by how many stories the build has advanced.  `scratch` is an empty folder

@@ -27,7 +27,7 @@ from neardup.index.packed_buckets import (
     group_inserted,
     list_columns,
     make_missing_additions,
-    spool_page,
+    spool_batch,
 )
 from neardup.index.positions import (
     extend_record,
@@ -101,14 +101,14 @@ class SqliteIndex:
             db.execute("BEGIN")  # one snapshot of the position and the buckets
             applied, bits, language_numbers = _read_applied(db), self._bits(db), _read_language_numbers(db)
             results: dict[int, LookupResult] = {}
-            for language, positions in packed_buckets.group_positions(probes).items():
-                banding, stories = self._bandings[language], [probes[position] for position in positions]
+            for language, places in packed_buckets.group_places(probes).items():
+                banding, stories = self._bandings[language], [probes[place] for place in places]
                 request = packed_buckets.make_request(language, stories, banding, bits[language])
                 rows = _make_row_keys(language_numbers, request)
                 found = packed_buckets.join_results(request, _read_buckets(db, rows), banding)
-                results.update(zip(positions, found, strict=True))
+                results.update(zip(places, found, strict=True))
             db.execute("COMMIT")
-            return applied, [results[position] for position in range(len(probes))]
+            return applied, [results[place] for place in range(len(probes))]
 
         return await self._do(look_up)
 
@@ -117,6 +117,7 @@ class SqliteIndex:
             db.execute("BEGIN IMMEDIATE")
             before, bits, language_numbers = _read_applied(db), self._bits(db), _read_language_numbers(db)
             refuse_gap(before, since)
+            # changes numbered 0 are not the ledger's, and are always applied
             new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]
             for language, banding in self._bandings.items():
                 additions = packed_buckets.make_additions(language, new, banding, bits[language])
@@ -153,11 +154,11 @@ class SqliteIndex:
 
         await self._connection.do(write)
 
-    async def build(self, pages: "AsyncIterator[FingerprintArrays]", scratch: Path) -> AsyncGenerator[int, None]:
+    async def build(self, batches: "AsyncIterator[FingerprintArrays]", scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index in one transaction per column, its rows in ascending order."""
         bits, spool = await self._do(self._bits), Spool(scratch)
-        async for page in pages:
-            await asyncio.to_thread(spool_page, spool, page, self._bandings, bits)
+        async for batch in batches:
+            await asyncio.to_thread(spool_batch, spool, batch, self._bandings, bits)
         for column in list_columns(spool, self._bandings):
             await self._connection.do(partial(_fill_column, spool=spool, column=column))
             yield column.stories
@@ -170,8 +171,8 @@ class SqliteIndex:
     async def read_bucket_sizes(self, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
         def read(db: sqlite3.Connection) -> dict[Bucket, int]:
             bits, language_numbers, sizes = self._bits(db), _read_language_numbers(db), {}
-            for language, positions in packed_buckets.group_positions(sample).items():
-                stories = [sample[position] for position in positions]
+            for language, places in packed_buckets.group_places(sample).items():
+                stories = [sample[place] for place in places]
                 request = packed_buckets.make_request(language, stories, self._bandings[language], bits[language])
                 lengths = _read_lengths(db, _make_row_keys(language_numbers, request))
                 for bucket, length in zip(request.buckets.tolist(), lengths, strict=True):

@@ -21,7 +21,7 @@ from typing import Any
 
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.index import packed_buckets
-from neardup.index.packed_buckets import Spool, make_missing_additions, spool_page
+from neardup.index.packed_buckets import Spool, make_missing_additions, spool_batch
 from neardup.index.positions import find_earliest, mark_other_settings, parse_number, refuse_gap
 from neardup.index.protocol import Bandings, Bucket, Codes, IndexPosition, LookupResult
 from neardup.index.redis.client import Clients, Command, Server, cut_batches, translate_unexpected_replies
@@ -81,7 +81,10 @@ class RedisIndex(ABC):
 
     @abstractmethod
     def _column_prefixes(self, name: str) -> list[bytes]:
-        """For each column of a language's packed buckets, the part of their keys before the value."""
+        """For each column of a language's packed buckets, the part of their keys before the value.
+
+        A column is a band of the signature or a block of the SimHash; a value is what a story has in it.
+        """
 
     @abstractmethod
     def _bits_of(self, record: str | None) -> packed_buckets.Bits:
@@ -143,9 +146,9 @@ class RedisIndex(ABC):
                 return await self._look_up(probes)
             computing = map(packed.join_results, requests, values)
             results = chain.from_iterable(computing if few else await asyncio.to_thread(list, computing))
-            positions = chain.from_iterable(packed_buckets.group_positions(probes).values())
-            by_position = dict(zip(positions, results, strict=True))
-        return applied, [by_position[n] for n in range(len(probes))]
+            places = chain.from_iterable(packed_buckets.group_places(probes).values())
+            by_place = dict(zip(places, results, strict=True))
+        return applied, [by_place[n] for n in range(len(probes))]
 
     async def apply(self, changes: Sequence[Change], applied: int | None, since: int | None = None) -> None:
         """Apply changes and set the position, in one MULTI, or on a cluster in one MULTI per language."""
@@ -156,9 +159,10 @@ class RedisIndex(ABC):
                 await pipe.watch(key, *count_keys)
                 before = parse_number(await pipe.get(key))
                 refuse_gap(before, since)
-                self._guard.refuse_loss(  # after a build, whose buckets no position vouches for yet
+                self._guard.refuse_loss(  # after a build: until a position is set, only these counts show a loss
                     [parse_number(await pipe.get(count_key)) for count_key in count_keys], languages
                 )
+                # changes numbered 0 are not the ledger's, and are always applied
                 new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]
                 commands = await asyncio.to_thread(list, self._commands(new, languages))
                 if applied is not None and (before is None or applied > before):
@@ -170,30 +174,32 @@ class RedisIndex(ABC):
                     await pipe.execute()
                 self._guard.finish(languages)
 
-    async def build(self, pages: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
+    async def build(self, batches: AsyncIterator[FingerprintArrays], scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index; each bucket is written whole.  Raises Transient if Redis loses data meanwhile."""
         await self._guard.start()
         await self._read_bits()
         spool = Spool(scratch)
-        async for page in pages:
-            await self._write_page(spool, page)
+        async for batch in batches:
+            await self._spool_batch(spool, batch)
         async for stories in self._packed.fill(spool, self._guard):
             yield stories
         await self._write_rest(spool)
 
-    async def _write_page(self, spool: Spool, page: FingerprintArrays) -> None:
-        """Spool a page of stories during a build."""
-        await asyncio.to_thread(spool_page, spool, page, self._bandings, self._packed.bits, blocks=self.packs_simhashes)
+    async def _spool_batch(self, spool: Spool, batch: FingerprintArrays) -> None:
+        """Spool a batch of stories during a build."""
+        await asyncio.to_thread(
+            spool_batch, spool, batch, self._bandings, self._packed.bits, blocks=self.packs_simhashes
+        )
 
     @abstractmethod
     async def _write_rest(self, spool: Spool) -> None:
-        """Write what is not in packed buckets, after all pages of a build."""
+        """Write what is not in packed buckets, after all batches of a build."""
 
     async def clear(self, ledger_id: str, version: str, sizes: Mapping[Language, int] = {}) -> None:
         """Delete the keys of both layouts, and record the ledger, the settings and the version.
 
-        The version is deleted first and set last: an index without a version has no position, so a clear that was
-        interrupted is started again.
+        The positions and the version are deleted first, and the version is set last: an index without a version has
+        no position, so a clear that was interrupted is started again.
         """
         self._guard.reset()
         async with self._server.translate_errors(seconds=None):  # the time depends on the number of keys

@@ -25,6 +25,7 @@ Command = tuple[object, ...]
 Send = Callable[[Sequence[Command]], Awaitable[list[Any]]]  # sends commands as one message; returns their replies
 T = TypeVar("T")
 
+MOST_SHOWN = 200  # characters of a message that is not Redis's own
 KEYS_PER_COMMAND = 2048  # a millisecond or two of Redis's time
 TIMEOUT_SECONDS = 30
 LOGIN_REFUSED = partial(Transient, reason="redis_login")
@@ -196,7 +197,7 @@ class Server:
     async def translate_errors(
         self, seconds: float | None = TIMEOUT_SECONDS, client: Any = None
     ) -> AsyncIterator[None]:
-        """Translate errors.  After one, a cluster's client connects again, to learn which node has which slots."""
+        """Translate errors.  After a Transient, a cluster's client connects again, to learn where each slot is."""
         try:
             async with self.forget_positions_if_damaged(), translate_errors(seconds):
                 yield
@@ -240,10 +241,12 @@ async def translate_errors(
     except SILENT as error:
         raise _explain_silence(error, seconds, login) from error
     except exceptions.RedisClusterException as error:  # the nodes, or the slots they have, are not known
-        raise Transient(f"Redis does not answer: {_join_lines(str(error))}", "redis_unreachable") from error
+        raise Transient(
+            f"Redis does not answer: {_make_printable(str(error))[:MOST_SHOWN]}", "redis_unreachable"
+        ) from error
     except exceptions.WatchError as error:  # a watched key has changed
         if MOVED_SLOT in str(error):
-            raise Transient(f"Redis refuses for now: {error}", "redis_refuses") from error
+            raise Transient(f"Redis refuses for now: {_make_printable(str(error))}", "redis_refuses") from error
         raise make_data_lost() from error
     except exceptions.RedisError as error:
         message = _read_message(error)
@@ -276,19 +279,22 @@ def refuse_other_types(commands: Sequence[Command], replies: Sequence[object]) -
 
 
 def _explain_silence(error: Exception, seconds: float | None, login: Callable[[str], NeardupError]) -> NeardupError:
-    # Valkey refuses already the client's name, and redis-py makes another error of that
+    # Valkey refuses already the command that sets the client's name; redis-py raises another error, whose cause is the
+    # AuthenticationError
     if any(isinstance(cause, exceptions.AuthenticationError) for cause in (error, error.__cause__)):
-        return login(f"Redis refuses the login: {error} (the password in index.url is read only when neardup starts)")
+        why = _make_printable(str(error))
+        return login(f"Redis refuses the login: {why} (the password in index.url is read only when neardup starts)")
     why = str(error) or f"nothing within {seconds} seconds"
-    return Transient(f"Redis does not answer: {_join_lines(why)}", "redis_unreachable")
+    return Transient(f"Redis does not answer: {_make_printable(why)[:MOST_SHOWN]}", "redis_unreachable")
 
 
-def _join_lines(message: str) -> str:
-    """A message without line breaks and control characters, of moderate length."""
-    return " ".join(message.split())[:200]
+def _make_printable(message: str) -> str:
+    """A message on one line, without control characters: a server that is no Redis may send any."""
+    printable = "".join(character if character.isprintable() else " " for character in message)
+    return " ".join(printable.split())
 
 
 def _read_message(error: exceptions.RedisError) -> str:
     """Redis's own message, without what redis-py adds: the command in a pipeline, a wrapper in a MULTI."""
     message = error.args[0] if error.args else ""
-    return str(message[0] if isinstance(message, tuple) else message).rpartition("caused error: ")[2]
+    return _make_printable(str(message[0] if isinstance(message, tuple) else message).rpartition("caused error: ")[2])

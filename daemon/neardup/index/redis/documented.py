@@ -77,8 +77,8 @@ class Documented(RedisIndex):
         """As `Index`: SimHashes give the ids of a result, signatures its numbers."""
         chunks = [
             (self._bandings[language], chunk)
-            for language, positions in packed_buckets.group_positions(probes).items()
-            for chunk in cut_batches(positions, STORIES_PER_COMMAND)
+            for language, places in packed_buckets.group_places(probes).items()
+            for chunk in cut_batches(places, STORIES_PER_COMMAND)
         ]
         sinters = [self._sinter(banding, [probes[n] for n in chunk]) for banding, chunk in chunks]
         (applied, results), replies = await asyncio.gather(
@@ -121,9 +121,9 @@ class Documented(RedisIndex):
             yield from (("HSET", key, *chain.from_iterable(chunk)) for chunk in cut_batches(present))
             yield from self._packed.make_inserts(changes, language)
 
-    async def _write_page(self, spool: Spool, page: FingerprintArrays) -> None:
-        await super()._write_page(spool, page)
-        for language, stories in page.by_language():
+    async def _spool_batch(self, spool: Spool, batch: FingerprintArrays) -> None:
+        await super()._spool_batch(spool, batch)
+        for language, stories in batch.by_language():
             spool.put(language, SIMHASHES, stories.ids, stories.simhashes.view(">u2").astype(np.uint16))
             digits = [simhash.tobytes().hex() for simhash in stories.simhashes]
             hashes = list(zip(stories.ids.tolist(), digits, strict=True))

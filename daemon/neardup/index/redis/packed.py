@@ -102,8 +102,8 @@ class PackedBuckets:
 
     def make_requests(self, probes: Sequence[BandedFingerprint]) -> tuple[list[LookupRequest], list[list[Command]]]:
         """For each language among the probes its request, and the commands that read the requested buckets."""
-        positions = packed_buckets.group_positions(probes)
-        requests = [self.make_request(language, [probes[n] for n in each]) for language, each in positions.items()]
+        places = packed_buckets.group_places(probes)
+        requests = [self.make_request(language, [probes[n] for n in each]) for language, each in places.items()]
         return requests, [self.make_reads(request) for request in requests]
 
     def make_reads(self, request: LookupRequest) -> list[Command]:
@@ -114,8 +114,8 @@ class PackedBuckets:
         """The buckets that a sample falls into, and the commands that return the bytes of each."""
         records: list[Bucket] = []
         commands: list[Command] = []
-        for language, positions in packed_buckets.group_positions(sample).items():
-            buckets = self.make_request(language, [sample[n] for n in positions]).buckets
+        for language, places in packed_buckets.group_places(sample).items():
+            buckets = self.make_request(language, [sample[n] for n in places]).buckets
             records += [packed_buckets.make_bucket(language, bucket) for bucket in buckets.tolist()]
             commands += [("STRLEN", key) for key in self._keys[language].make_keys(buckets)]
         return records, commands

@@ -1,7 +1,7 @@
 """What an index in Redis records about itself beside its position, and how it notices what Redis has lost.
 
     SET   neardup:<fact>         the ledger, the version, and the settings that decide a story's buckets
-    INCR  neardup:filled:<LANG>  with each message that writes data of a language during a build
+    INCR  neardup:filled:<LANG>  when a build starts, and with each of its messages that writes data of the language
 
 Each record is read by an MGET of one key, which returns nothing for a key of another type, so that such a record counts
 as lost.
@@ -50,9 +50,9 @@ def parse_position(reply: Sequence[bytes | None]) -> int | None:
 
 
 def is_damaged(facts: Mapping[str, str | None], bits_of: Callable[[str | None], Bits]) -> bool:
-    """Whether records that each index of its layout has are lost or unreadable; `facts` are those of FACTS.
+    """Whether records that every index of its layout has are lost or unreadable; `facts` are those of FACTS.
 
-    Of all layouts only the compact one records its name, the distances and the widths.
+    Only the compact layout records `layout`, `hamming` and `bits`.
     """
     is_compact = any(facts[name] is not None for name in ("layout", "hamming", "bits"))
     recorded = ("layout", "hamming", "bands", "bits") if is_compact else ("bands",)
@@ -85,10 +85,11 @@ async def record_added_languages(
     bits_of: Callable[[str | None], Bits],
     version: str,
 ) -> None:
-    """Record the settings of the languages that were added since, and then the version.
+    """Record the settings of the languages that were added since the index was cleared, and then the version.
 
     `applied` are the keys of the positions, where each language has its own.  An added language has no stories, so it
-    takes the earliest position of the others.  `bits_of` gives the widths for a record of them.
+    takes the earliest position of the others.  `bits_of` parses the record in `neardup:bits` into the width for each
+    language, also the added ones.
     """
     names = [name for name in PER_LANGUAGE if name in current]
     replies = await send([make_read_command(f"neardup:{name}") for name in ("bits", *names)])
@@ -133,7 +134,7 @@ class FillGuard:
             raise make_data_lost()
 
     def list_keys(self, languages: Iterable[Language]) -> list[str]:
-        """The keys of the counts of those languages that were written to and have no position yet."""
+        """The keys of the counts of those languages that are counted since `start` and have no position yet."""
         return [self._keys[language] for language in languages if language in self._counts]
 
     def refuse_loss(self, counts: Sequence[int | None], languages: Iterable[Language]) -> None:
