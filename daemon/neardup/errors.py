@@ -39,12 +39,15 @@ class IndexDamaged(Transient):
 
 
 class PassagesDamaged(Transient):
-    """A segment of the passage index is damaged.  Once it is dropped, the stories `first` to `last` are read again."""
+    """A segment of the passage index is damaged.  Once it is dropped, its stories are read again.
+
+    Their numbers in the ledger are `first` to `last`.
+    """
 
     reason = "passages_damaged"
 
     def __init__(self, segment: str, first: int, last: int) -> None:
-        super().__init__(f"the passage index is damaged: {segment}, stories {first} to {last}")
+        super().__init__(f"the passage index is damaged: {segment}, stories with the numbers {first} to {last}")
         self.segment, self.first, self.last = segment, first, last
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
@@ -77,7 +80,7 @@ class Stopped(NeardupError):
 
 
 class Conflict(NeardupError):
-    """Another moderator decided the case first."""
+    """What a moderator asks for does not fit the present state, mostly because another was faster."""
 
 
 class Forgotten(NeardupError):
@@ -85,10 +88,7 @@ class Forgotten(NeardupError):
 
 
 class ReaderDied(NeardupError):
-    """The reader process of a request has ended, and the store is not the cause.
-
-    `computing` says whether the process was computing this request when it ended.
-    """
+    """A reader process ended while it computed a page; `computing` says whether it was this one."""
 
     def __init__(self, *, computing: bool) -> None:
         super().__init__("a reader process ended")
@@ -112,7 +112,7 @@ class TooLarge(NeardupError):
 
 
 class Fatal(NeardupError):
-    """Repeating does not help until an operator has repaired something."""
+    """Ends the command: repeating within it does not help."""
 
 
 class Forbidden(Fatal):

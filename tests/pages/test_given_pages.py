@@ -40,7 +40,7 @@ async def test_a_page_at_hand_reads_as_one_of_the_store(tmp_path: Path) -> None:
 async def test_a_hostile_page_is_read_without_its_markup_beside_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "PAGE_BYTES", 50_000_000)
+    monkeypatch.setattr(watchdog, "MOST_MEMORY_BYTES", 50_000_000)
     async with aclosing(ReaderPool(Content(url=f"file:{tmp_path}"), Extraction(), 8)) as pool:
         await pool.start()
         pages = [page_of(2 * f"{TEXTS[language]} ") for language in LANGUAGES]

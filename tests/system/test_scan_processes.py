@@ -81,7 +81,7 @@ def test_a_fault_over_a_document_loses_none(
 
     monkeypatch.setattr(documents, "extract_story", faulty)
     monkeypatch.setattr(workers, "CPU_SECONDS", 0.5)
-    monkeypatch.setattr(workers, "PAGE_BYTES", 100_000_000)
+    monkeypatch.setattr(workers, "MOST_MEMORY_BYTES", 100_000_000)
     for number in range(bad_documents):
         (folder / f"0-bad-{number}.txt").write_bytes(BAD * (8 + number))
     found, flags = scanned(folder)

@@ -2,9 +2,11 @@
 
 The stories that flags join into a cluster are one case, and so is a story in no cluster with the sources it copies: a
 flag belongs to the case of its later story.  The later stories of all flags between two serials that match are one case
-(neardup.ledger.serials), in which each chapter keeps its other sources.  A pair decided to be not similar joins its
-stories only if nothing else joins either of them: so a case holds together under a verdict on all of it, and falls
-apart at a false match.
+(neardup.ledger.serials), in which each chapter keeps its other sources.  A case's id is the lowest id among the stories
+that are joined, works apart, or else that of its one later story.
+
+A pair decided as not similar still joins its two stories while no flag with another status joins either of them, so
+that a case decided as a whole stays one; otherwise it does not, so that one false match splits the case.
 
 Triggers mark the flags that change; `refresh` brings the cases up to date, and is called before cases are read.
 
@@ -51,7 +53,7 @@ LEASE_MS = 10 * 60_000
 
 
 class OpenCases(Struct, frozen=True):
-    """The cases without a verdict on all of their pairs, and the number of their open pairs."""
+    """The cases with an open pair, and the number of these pairs."""
 
     cases: int
     pairs: int
@@ -79,7 +81,10 @@ def find_case(db: sqlite3.Connection, story_id: int) -> int | None:
 
 
 def list_flags(db: sqlite3.Connection, case_id: int) -> list[int]:
-    """The ids of the flags that count in a case: those within one author only where there are no others."""
+    """The ids of the flags that count in a case.
+
+    Those that `detection.same_author` leaves out count only where there are no others.
+    """
     return list(read_statuses(db, case_id))
 
 
@@ -102,8 +107,8 @@ def refresh(db: sqlite3.Connection) -> None:
 
 def _refresh_some(db: sqlite3.Connection) -> None:
     due = _select_ids(db, "SELECT flag_id FROM due_flags ORDER BY flag_id LIMIT ?", FLAGS_AT_ONCE)
-    emptied = _select_ids(db, "SELECT case_id FROM due_cases ORDER BY case_id LIMIT ?", FLAGS_AT_ONCE)
-    touched = emptied | _select_ids(
+    diminished = _select_ids(db, "SELECT case_id FROM due_cases ORDER BY case_id LIMIT ?", FLAGS_AT_ONCE)
+    touched = diminished | _select_ids(
         db, f"SELECT DISTINCT case_id FROM flags WHERE flag_id {AMONG} AND case_id IS NOT NULL", dump_list(due)
     )
     found = _select_flags(db, f"f.flag_id {AMONG}", dump_list(due)) | _select_flags(
@@ -119,7 +124,7 @@ def _refresh_some(db: sqlite3.Connection) -> None:
     db.executemany("UPDATE flags SET case_id = ? WHERE flag_id = ?", moved)
     _put(db, touched | more | set(case_of.values()), found, case_of)
     db.execute(f"DELETE FROM due_flags WHERE flag_id {AMONG}", (dump_list(due | found.keys()),))
-    db.execute(f"DELETE FROM due_cases WHERE case_id {AMONG}", (dump_list(emptied),))
+    db.execute(f"DELETE FROM due_cases WHERE case_id {AMONG}", (dump_list(diminished),))
 
 
 def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
@@ -128,14 +133,14 @@ def _add_clusters(db: sqlite3.Connection, found: Flags) -> set[int]:
     reached = {story for row in found.values() for story in _list_joined_stories(row)}
     while reached:
         stories |= reached
-        near = {
+        adjacent = {
             n: row
             for side in "ab"
             for where in (f"f.joins_clusters AND f.{side} {AMONG}", OF_SERIALS.format(side=side))
             for n, row in _select_flags(db, where, dump_list(reached)).items()
         }
-        found |= near
-        reached = {story for row in near.values() for story in _list_joined_stories(row)} - stories
+        found |= adjacent
+        reached = {story for row in adjacent.values() for story in _list_joined_stories(row)} - stories
     return stories
 
 
@@ -187,8 +192,9 @@ def _put(db: sqlite3.Connection, touched: Iterable[int], found: Flags, case_of: 
 def _make_row(
     case_id: int, every: Sequence[Row], asking: dict[int, str], last: dict[int, tuple[int, int, str]]
 ) -> tuple[object, ...]:
-    hidden = min(row["same_author"] for row in every)  # pairs of one author count where there are no others
-    rows = [row for row in every if row["same_author"] == hidden]
+    # flags.same_author marks what `detection.same_author` leaves out, cases.same_author a case all by one author
+    is_unlisted = min(row["same_author"] for row in every)
+    rows = [row for row in every if row["same_author"] == is_unlisted]
     lead = min(rows, key=lambda row: (-(row["similarity"] or 0.0), row["later"]))
     found_kinds, statuses = {row["kind"] for row in rows}, [row["status"] for row in rows]
     return (
@@ -197,14 +203,14 @@ def _make_row(
         lead["language"],
         lead["author"],
         lead["similarity"] or 0.0,
-        min(row["severity"] for row in rows),
+        min(row["severity"] for row in rows),  # the lowest number is the most severe
         _join_with_commas(kind for kind in KINDS if kind in found_kinds),
         _join_with_commas(status for status in STATUSES if status in statuses),
         len(rows),
         statuses.count("open"),
         len({story for row in rows for story in (row["a"], row["b"])}),
-        all(row["author_a"] is not None and row["author_a"] == row["author_b"] for row in rows),
-        hidden,
+        all(row["author_a"] is not None and row["author_a"] == row["author_b"] for row in rows),  # cases.same_author
+        is_unlisted,
         min(row["flagged_at"] for row in rows),
         max(row["flagged_at"] for row in rows),
         json.dumps(sorted({asking[row["flag_id"]] for row in rows if row["flag_id"] in asking}), ensure_ascii=False),
@@ -300,7 +306,7 @@ def refuse_if_leased(db: sqlite3.Connection, flag_ids: Iterable[int], moderator:
 
 
 def explain_lease(lease: Lease) -> CaseHeld:
-    """The refusal of what the holder of this lease alone may do."""
+    """The error for a moderator who acts on a case that another has leased."""
     return CaseHeld(f"{lease.moderator} has this case open, until {format_time(lease.until)} at the latest")
 
 

@@ -136,7 +136,7 @@ def read_similarity(db: sqlite3.Connection, story_id: int) -> Similarity | None:
 
 
 def leave_out(found: Similarity, source_ids: Collection[int]) -> Similarity:
-    """The similarity without some of its sources, which stay in their places and have no spans."""
+    """The similarity without some of its sources: they keep their places, but their words no longer count."""
     sources = tuple(
         replace(source, spans=NO_SPANS) if source.story_id in source_ids else source for source in found.sources
     )

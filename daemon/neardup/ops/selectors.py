@@ -1,8 +1,8 @@
 """Proposes CSS selectors for the story on the pages of a site, and for what to remove from it, from a few of its pages.
 
-The story is the text that differs from page to page and is no link.  A selector is the better the more of that text it
-holds, and the less other text.  Pages of several designs may need a selector each.  What is removed are boxes inside
-stories that say the same on page after page, such as share buttons.
+The story is the text that differs from page to page and stands in no link, menu or form.  A selector is the better the
+more of that text it holds, and the less other text.  Pages of several designs may need a selector each.  What is
+removed are boxes inside stories that say the same on page after page, such as share buttons.
 """
 
 import os
@@ -37,7 +37,7 @@ SEED = 1
 PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)  # of a class or an id that needs no escapes
 MOST_ELEMENTS = 20_000  # of a page that is examined
 MOST_PAGES = 0.3  # text on more than this share of the pages is not a story's; some stories are copies of others
-FEW_PAGES = 4  # of which even two share no story
+FEW_PAGES = 4  # with so few, a text on two of them is not a story's
 LEAST_SCORE = 0.5  # as a share of the best score on a page
 WHOLE = "body"
 MOST_SELECTORS = 3
@@ -45,9 +45,10 @@ MOST_SELECTORS = 3
 TOLERANCE = 0.03
 CONTAINERS = frozenset(["article", "blockquote", "body", "div", "main", "section", "td"])
 NAVIGATION = frozenset(["a", "nav", "header", "footer", "aside", "form", "button", "label"])
-LEAST_REPEATS = 2  # pages on which a box says again what it says on others,
-LEAST_SHARE = 0.1  # and as a share of all pages: a template of several may have boxes of its own
-MOST_SHARE = 0.5  # of the pages of a folder, on which its chrome stands
+LEAST_REPEATS = 2  # that a box needs: pages on which it says again what it says on others
+LEAST_SHARE = 0.1  # the same as a share of all pages, small because a site may have several templates
+LEAST_CHROME_SHARE = 0.5  # of the pages of a folder, on which its chrome stands
+LEAST_CHROME_PAGES = 5  # of a folder; fewer do not show what is its chrome
 BOXES = frozenset(["nav", "header", "footer", "aside", "form", "button"])  # selected by their tag too
 
 
@@ -59,7 +60,7 @@ class SamplePage(NamedTuple):
 
 
 async def sample_pages(config: Config) -> list[SamplePage]:
-    """A few pages, chosen at random among all rows of the listing; those that cannot be read are left out.
+    """The pages of a few of the first ROWS stories of the listing, at random; those that cannot be read are left out.
 
     Raises Fatal for a listing without a usable row, or if no page can be read, with the reason of the first.
     """
@@ -72,9 +73,9 @@ async def sample_pages(config: Config) -> list[SamplePage]:
 
 
 async def _sample(config: Config) -> list[Story]:
-    """A few stories of the listing, each as likely as any other.  A listing is often sorted, by template for example.
+    """A few of the first ROWS stories of the listing, each as likely as any other of these.
 
-    Algorithm R of Vitter (1985), "Random sampling with a reservoir".
+    A listing is often sorted, by template for example.  Algorithm R: Vitter, "Random sampling with a reservoir" (1985).
     """
     chosen, stories, reason, random = list[Story](), 0, "it has no rows", Random(SEED)  # noqa: S311 - not for security
     async with aclosing(list_rows(open_source(config))) as rows:  # type: ignore[type-var]
@@ -128,7 +129,10 @@ class _Words(Struct):
 
 
 class _TextNode(Struct, frozen=True):
-    """A text of a page: its words, the selectors of its ancestors from the outermost on, and whether it is a link."""
+    """A text of a page: its words, the selectors of its ancestors from the outermost on, and whether it is navigation.
+
+    Navigation stands in a link, a menu or a form.
+    """
 
     text: str
     words: int
@@ -229,7 +233,7 @@ def _list_plain_selectors(node: LexborNode) -> tuple[list[str], list[str]]:
 def propose_strip(
     pages: Sequence[tuple[Language, Page]], body: str, least_share: float = LEAST_SHARE
 ) -> tuple[str, ...]:
-    """Selectors of what stands inside the stories of these pages, and says the same on every page of a language.
+    """Selectors of what stands inside stories of these pages and says the same on all pages of a language that have it.
 
     `body` selects the stories; "" means that they are the whole pages.  At least `least_share` of the pages repeat it.
     """
@@ -249,9 +253,9 @@ def propose_chrome(files: Sequence[Path]) -> tuple[str, ...]:
     So it is if there are few different pages, or if most of their text would be left out.
     """
     chosen = Random(SEED).sample(files, min(PAGES, len(files)))  # noqa: S311 - not for security
-    bodies = {body for file in chosen if (body := _read_beginning(file)) is not None}
-    pages = [(language, Page(body)) for body in sorted(bodies) if (language := _guess(body)) is not None]
-    if len(pages) <= FEW_PAGES or not (strip := propose_strip(pages, "", MOST_SHARE)):
+    markups = {markup for file in chosen if (markup := _read_beginning(file)) is not None}
+    pages = [(language, Page(markup)) for markup in sorted(markups) if (language := _guess(markup)) is not None]
+    if len(pages) < LEAST_CHROME_PAGES or not (strip := propose_strip(pages, "", LEAST_CHROME_SHARE)):
         return ()
     lengths = [(_measure_length(page, ()), _measure_length(page, strip)) for _, page in pages]
     return tuple(sorted(strip)) if 2 * sum(left for _, left in lengths) > sum(whole for whole, _ in lengths) else ()
@@ -265,9 +269,9 @@ def _read_beginning(file: Path) -> bytes | None:
         return None
 
 
-def _guess(body: bytes) -> Language | None:
+def _guess(markup: bytes) -> Language | None:
     try:
-        return guess_language(extract_prose(body)).language
+        return guess_language(extract_prose(markup)).language
     except (NoStoryText, UnknownScript):
         return None
 

@@ -1,9 +1,9 @@
 """How much CPU time and memory one page may cost its reader process, and how the pool checks that.
 
 A parser cannot be interrupted, and hostile markup can keep it busy for hours: 32 KB of unclosed formatting tags take
-2.3 GB, 1 MB of nested blocks more than a minute.  So a reader process computes one page at a time and records its
-number in shared memory; the pool checks the process every CHECK_SECONDS, and kills one whose page exceeds its budget,
-and one that stands still.
+2.3 GB, 1 MB of nested blocks more than a minute.  So a reader process computes one page at a time and records the
+number of the page in shared memory; the pool checks the process every CHECK_SECONDS, and kills one whose page exceeds
+its budget, and one that stands still.
 """
 
 import mmap
@@ -15,18 +15,19 @@ from pathlib import Path
 from msgspec import Struct
 
 CPU_SECONDS = 10.0  # twenty times what the costliest 5 MB of prose take on a slow core
-PAGE_BYTES = 300_000_000  # three times what 5 MB of prose take
+MOST_MEMORY_BYTES = 300_000_000  # three times what 5 MB of prose take
 CHECK_SECONDS = 0.05  # memory grows by at most 30 MB in that time
-# A page takes milliseconds, and one that crashes the parser kills only its reader process.  What kills the daemon takes
-# longer: memory runs out, or systemd's watchdog expires.  A page that has only begun is not the cause.
+# Pages that cost this much are on record as suspects, in case the daemon dies.  A page takes milliseconds, and one that
+# crashes the parser kills only its reader process.  What kills the daemon takes longer: memory runs out, or systemd's
+# watchdog expires.  A page that has only begun is not the cause.
 COSTLY_SECONDS = 1.0  # of CPU
 STILL_SECONDS = 60.0  # twice as long as a request to the store may take, after which a process wakes up
-MOST_SECONDS_BETWEEN = 2.0  # two checks: after a longer pause it was the daemon that stood still
+MOST_SECONDS_BETWEEN = 2.0  # between two checks; after a longer pause it was the daemon that stood still
 
 NO_PAGE = -1
 WORD = struct.Struct("q")
 NUMBER_AT, BODY_BYTES_AT, PID_AT, RECORD_BYTES = 0, 8, 16, 24
-PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+KERNEL_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Record:
@@ -36,7 +37,7 @@ class Record:
         self._shared = mmap.mmap(descriptor, RECORD_BYTES)
 
     def begin(self, number: int) -> None:
-        """Record that the process computes the page of this request; it begins no other before `end`."""
+        """Record that the process computes the page of this number; it begins no other before `end`."""
         WORD.pack_into(self._shared, NUMBER_AT, number)
 
     def end(self) -> None:
@@ -49,7 +50,7 @@ class Record:
 
     @property
     def number(self) -> int:
-        """The request whose page is being computed, or was when the process died; NO_PAGE between two pages."""
+        """The number of the page being computed, or of that when the process died; NO_PAGE between two pages."""
         return int(WORD.unpack_from(self._shared, NUMBER_AT)[0])
 
     @property
@@ -99,9 +100,8 @@ class Stillness(Struct):
 class WatchedProcess(Struct):
     """A reader process and its last check; `idle_bytes` is its memory before its first page.
 
-    `number` is the request that the last check saw, and `spent_seconds` the CPU time spent on it by then;
-    `start_bytes` and `start_seconds` are the memory and the CPU time of the process when a check saw that request for
-    the first time.
+    `number` is that of the page that the last check saw, and `spent_seconds` the CPU time spent on it by then;
+    `start_bytes` and `start_seconds` are the memory and the CPU time of the process when a check first saw that page.
     """
 
     pid: int
@@ -118,19 +118,19 @@ class WatchedProcess(Struct):
         if number != self.number:
             self.number, self.start_bytes, self.start_seconds = number, memory, seconds
         self.spent_seconds = seconds - self.start_seconds
-        if memory - self.idle_bytes > PAGE_BYTES:
+        if memory - self.idle_bytes > MOST_MEMORY_BYTES:
             return "memory"
         return "time" if number != NO_PAGE and self.spent_seconds > CPU_SECONDS else None
 
     @property
     def costly(self) -> int:
-        """The request whose page the process computes, if that has taken COSTLY_SECONDS by the last check."""
+        """The number of the page that the process computes, if that has taken COSTLY_SECONDS by the last check."""
         return self.number if self.spent_seconds >= COSTLY_SECONDS else NO_PAGE
 
     @property
     def to_blame(self) -> int:
-        """The request whose page made the memory grow; NO_PAGE if most of the growth is older than that page."""
-        return self.number if self._measure_memory() - self.start_bytes > PAGE_BYTES / 2 else NO_PAGE
+        """The number of the page that made the memory grow; NO_PAGE if most of the growth is older than that page."""
+        return self.number if self._measure_memory() - self.start_bytes > MOST_MEMORY_BYTES / 2 else NO_PAGE
 
     def _measure_memory(self) -> int:
         """The process's memory without the page bodies that it holds."""
@@ -144,7 +144,7 @@ def watch(pid: int, record: Record) -> WatchedProcess:
 
 def read_resident_bytes(pid: int) -> int:
     """The resident memory of a process.  Raises OSError if it has ended."""
-    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE_SIZE
+    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * KERNEL_PAGE_BYTES
 
 
 def read_cpu_seconds(pid: int) -> float:

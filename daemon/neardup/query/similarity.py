@@ -27,9 +27,10 @@ class PassageOfStory(Struct, frozen=True):
 
 
 class SourceReport(Struct, frozen=True):
-    """A source of a story, with the passages of the story that stand in it, and their words in the source.
+    """A source of a story, with the passages of the story that stand in it.
 
-    `share` is the part of the story's words that stand in this source.
+    `share` is the part of the story's words that stand in this source.  `source_spans` are the copied words of the
+    source; they and `passages` do not correspond one by one.
     """
 
     story_id: ShownId
@@ -51,7 +52,7 @@ class SimilarityReport(Struct, frozen=True):
     """The similarity of a story, and its sources by share, the largest first.
 
     `no_text` is why the passages have no text, None where they have it; `marks` are what is unusual about the story.
-    `serial` is the serial that it is a chapter of, and `serial_matches` are those between this one and others.
+    `serial` names the serial of which it is a chapter, and `serial_matches` are that serial's matches with others.
     """
 
     story_id: ShownId

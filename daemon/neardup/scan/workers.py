@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from neardup.pages.reader_pool import PROCESSES
-from neardup.pages.watchdog import CPU_SECONDS, PAGE_BYTES
+from neardup.pages.watchdog import CPU_SECONDS, MOST_MEMORY_BYTES
 from neardup.process import collect_seldom
 
 DATA_PAGES = 5  # the place of the number in /proc/self/statm
@@ -126,7 +126,7 @@ def lift_time_limit() -> None:
 
 
 def _limit_memory() -> None:
-    """Let allocations fail that take this process PAGE_BYTES beyond what it has."""
+    """Let allocations fail that take this process MOST_MEMORY_BYTES beyond what it has."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[DATA_PAGES])
-    most = pages * os.sysconf("SC_PAGE_SIZE") + PAGE_BYTES
+    most = pages * os.sysconf("SC_PAGE_SIZE") + MOST_MEMORY_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -1,7 +1,8 @@
 """The operations of the API: what each does, and the one table of them.
 
-An operation is a function of the open parts, the id and the body that it takes, and a deadline; it returns its answer,
-or raises Refused.  The routes and the OpenAPI document are made from the table.
+An operation is a function of the open parts; of what its path names, its query, its body and its caller, as far as it
+takes them; and of a deadline.  It returns its answer, or raises Refused.  The routes and the OpenAPI document are made
+from the table.
 """
 
 from collections.abc import Awaitable, Callable
@@ -386,7 +387,7 @@ def describe_api() -> dict[str, Any]:
 
 def _describe(operation: Operation) -> Described:
     of_author = ", or the token of the author" if operation.admits_author else ""
-    with_subject = (INVALID,) if operation.subject or operation.query else ()
+    by_parameters = (INVALID,) if operation.subject or operation.query else ()
     return Described(
         operation.work.__name__,
         operation.method,
@@ -401,5 +402,5 @@ def _describe(operation: Operation) -> Described:
         ],
         operation.request,
         operation.answer,
-        (*ALWAYS, *(with_subject if operation.request is None else WITH_BODY), *operation.problems),
+        (*ALWAYS, *(by_parameters if operation.request is None else WITH_BODY), *operation.problems),
     )

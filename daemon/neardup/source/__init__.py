@@ -16,7 +16,7 @@ from neardup.source.rows import BLOCK_ROWS
 class Source(Protocol):
     """A listing of stories.
 
-    `name` identifies it in a checkpoint; `size` is its length in the unit of positions (0: not known yet).
+    `name` identifies it in a checkpoint; `size` is its length in the unit of `Checkpoint.position` (0: not known yet).
     """
 
     @property
@@ -43,7 +43,7 @@ async def list_rows(
 
 
 async def make_blocks(rows: AsyncIterable[ListedRow | StoryColumns]) -> AsyncIterator[ListedBlock]:
-    """Rows in blocks, of which some were listed as objects."""
+    """Blocks of these rows, in order: stories listed as objects are gathered in columns, others pass as they are."""
     stories = list[Story]()
     async for row in rows:
         if isinstance(row, Story):
