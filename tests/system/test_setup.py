@@ -199,7 +199,7 @@ def test_the_check_of_a_page_that_is_held_leaves_its_story_out(empty: Neardup) -
     config, page = "neardup-demo/config.toml", "neardup-demo/stories/TAMIL/4104000.html"
     checked = run(empty, "check", page, "--language", "ta", NEARDUP_CONFIG=config)
     assert checked.code == 0, checked.err
-    assert "is the page of the story 4104000, which is held: it is left out" in checked.out, checked.out
+    assert "is the page of the story 4104000, which is in the ledger: it is left out" in checked.out, checked.out
     found = json.loads(run(empty, "check", page, "--language", "ta", "--json", NEARDUP_CONFIG=config).out)
     assert found["left_out"] == 4104000
     assert found["matches"] and 4104000 not in {match["story_id"] for match in found["matches"]}

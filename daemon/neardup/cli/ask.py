@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> None:
     """Show what FILE (a page or plain text; - is stdin) would be flagged against; stores nothing.
 
-    If FILE is the page of a story that is held, this story is left out.
+    If FILE is the page of a story that is in the ledger, this story is left out.
     """
     from neardup.app import make_extraction, open_checker
     from neardup.cli import output
@@ -44,7 +44,7 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
     from neardup.source.parse import parse_id, parse_name
 
     text_language = find_language(config.registry, language)
-    read(config.ledger.path).close()
+    read(config.ledger.path).close()  # fails early where there is no ledger
     text = read_file(file.read(), make_extraction(config))
     if isinstance(text, Unreadable):
         raise Fatal(f"{file.name}: {explain(text)}")
@@ -65,7 +65,9 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
         print_json(result.as_dict())
     else:
         if result.left_out is not None:
-            click.echo(f"{file.name} is the page of the story {result.left_out}, which is held: it is left out")
+            click.echo(
+                f"{file.name} is the page of the story {result.left_out}, which is in the ledger: it is left out"
+            )
         output.show_check(result)
 
 
@@ -127,10 +129,10 @@ def show(config: "Config", story: str, as_json: bool) -> None:
     from neardup.moderation.evidence.terminal import render_report
     from neardup.query.similarity import compute_similarity
 
-    number = parse_story_id(story)
+    story_id = parse_story_id(story)
     with console.show_waiting("show"):
         report = run_async(
-            lambda _: compute_similarity(config.ledger.path, lambda: open_readers(config), number, story)
+            lambda _: compute_similarity(config.ledger.path, lambda: open_readers(config), story_id, story)
         )
     if as_json:
         print_json(report)

@@ -82,7 +82,7 @@ def show_summary(summary: "Summary", rows: dict[str, object]) -> None:
 
 
 def format_reasons(counter: Counter[str]) -> str:
-    """Format a total and its parts, such as "12  (near 9, exact 3)"."""
+    """Format a total and its parts by name, such as "12  (exact 3, near 9)"."""
     parts = f"  ({', '.join(f'{reason} {n:,}' for reason, n in sorted(counter.items()))})" if counter else ""
     return f"{counter.total():,}{parts}"
 
@@ -295,10 +295,11 @@ def _format_mark(mark: "MarkCount") -> str:
 def _format_scrub(scrub: "Scrubbing") -> str:
     ended = format_time(scrub.round_ended_at)
     rounds = f"every story was compared by {format_readable_time(ended)}" if ended else "no round has ended yet"
+    compared = format_count(scrub.stories, "story was compared", "stories were compared")
     damaged = format_count(scrub.damaged, "passage segment was damaged", "passage segments were damaged")
     return (
-        f"{rounds}; this round is at number {scrub.number:,}; of {scrub.stories:,} compared {scrub.incomplete:,} lacked"
-        f" entries; {damaged}"
+        f"{rounds}; this round has come to story number {scrub.number:,}; in all rounds {compared}, of which"
+        f" {scrub.incomplete:,} lacked entries, and {damaged}"
     )
 
 
@@ -357,7 +358,7 @@ def _format_recalls(check: "RecallStatus") -> Iterator[str]:
 
 
 def _format_unread(counts: dict[str, Any]) -> str:
-    """Why stories of a run were skipped or dead-lettered, such as ", missing 12 (story 5 at pages/5.html)"."""
+    """Why stories of a run were skipped or dead-lettered, such as ", missing 12 (such as story 5 at pages/5.html)"."""
     examples = counts.get("examples", {})
     reasons = counts.get("skipped", {}) | counts.get("dead_lettered", {})
     return "".join(
