@@ -1,11 +1,12 @@
 """Law: a sweep nominates the pairs that lookups nominate, in any order of the stories, and after interruptions."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -17,7 +18,9 @@ from neardup.config import Detection
 from neardup.core.columns import Outcomes
 from neardup.errors import Fatal
 from neardup.index.passages import join
-from neardup.ledger import Ledger, candidates, passages, stories
+from neardup.index.passages.index import PassageIndex
+from neardup.index.passages.join import JoinStep
+from neardup.ledger import Ledger, candidates, connect, passages, stories
 from neardup.ledger.candidates import Matches
 from neardup.nomination.passages import PassageNomination
 from neardup.pipeline import passage_sweep
@@ -82,6 +85,19 @@ async def committed(ledger: Ledger, corpus: Sequence[tuple[int, Made]]) -> None:
     await ledger.do(stories.commit, stories.Batch(Outcomes.of(batch), (), 1, {}, None))
 
 
+def changed_meanwhile(change: Callable[[], None]) -> AbstractContextManager[object]:
+    """Whenever the index was read, another process changes the ledger."""
+    read_index = PassageIndex.join
+
+    def join_and_change(self: PassageIndex, *arguments: Any) -> Iterator[JoinStep]:
+        for step in read_index(self, *arguments):
+            if step.is_read or len(step.common.hashes):
+                change()
+            yield step
+
+    return patch.object(PassageIndex, "join", join_and_change)
+
+
 async def swept(ledger: Ledger, detection: Detection, after: int = 0, parts: int = EVERYTHING) -> tuple[int, bool]:
     """Sweep until so many parts of the pairs are on record.
 
@@ -138,6 +154,52 @@ def test_an_interrupted_sweep_continues(corpus: list[Made], parts: int, listed: 
         patch.object(passage_sweep, "STEP_SECONDS", 0),
     ):
         asyncio.run(play(Path(folder)))
+
+
+@settings(deadline=None, max_examples=count_examples(25))
+@given(corpora, st.sets(st.integers(0, 11)), st.sets(st.integers(0, 12)))
+def test_stories_that_come_and_go_during_a_sweep_change_no_other_pairs(
+    corpus: list[Made], removed: set[int], added: set[int]
+) -> None:
+    numbered = [(2 * n + 1, made) for n, made in enumerate(corpus)]
+    gone, new = {2 * n + 1 for n in removed}, [(2 * n, (HINDI, {0, 1, 2})) for n in sorted(added)]
+
+    async def play(folder: Path) -> None:
+        with closing(Ledger(folder / "whole.db")) as whole, closing(Ledger(folder / "changed.db")) as changed:
+
+            def change() -> None:
+                with closing(connect(changed.path)) as db:
+                    for story_id in gone:
+                        stories.forget(db, story_id)
+                    batch = Outcomes.of([fingerprinted(story_id, made) for story_id, made in new])
+                    stories.commit(db, stories.Batch(batch, (), 1, {}, None))
+
+            for ledger in (whole, changed):
+                await committed(ledger, numbered)
+            await swept(whole, Detection())
+            with changed_meanwhile(change):
+                await swept(changed, Detection())
+            assert await pending(changed) == {pair for pair in await pending(whole) if gone.isdisjoint(pair)}
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(play(Path(folder)))
+
+
+async def test_a_common_passage_is_recorded_though_its_example_is_removed_meanwhile(tmp_path: Path) -> None:
+    with closing(Ledger(tmp_path / "l.db")) as ledger:
+        await committed(ledger, [(n, (HINDI, {1})) for n in range(6)])
+
+        def remove_all_but_one() -> None:
+            with closing(connect(ledger.path)) as db:
+                for story_id in range(5):
+                    stories.forget(db, story_id)
+
+        with changed_meanwhile(remove_all_but_one):
+            await swept(ledger, Detection(common_passage=5))
+        [listed] = await ledger.do(passages.list_common, 9)
+        assert (listed["language"], listed["hash"], listed["holders"]) == ("HINDI", 1, 6)
+        [due] = await ledger.do(passages.list_due_for_counting, await ledger.do(passages.count_gone), 9)
+        assert due == 1, "it is counted again, because those who went were counted"
 
 
 async def test_the_best_matches_of_a_story_are_nominated_and_the_others_counted(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """The part of a sweep that nominates by passages, without lookups.
 
 The whole passage index is joined (see neardup.index.passages.join).  The common passages are recorded first, because
-verification subtracts them; then the pairs are nominated, in the order of the ids of their later stories.  So the join
-knows the stories by their places, from 1, in the order of their ids.  A sweep that was interrupted reads the index once
-more, and continues after the last story whose pairs are on record.
+verification subtracts them; then the pairs are nominated, in the order of the higher ids of their two stories.  So the
+join knows the stories by their places, from 1, in the order of their ids; these are read once, because stories may be
+submitted and removed meanwhile.  A sweep that was interrupted reads the index once more, and continues after the last
+story whose pairs are on record.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ STEP_SECONDS = 0.2  # of the join, before the stop event is checked again
 
 
 class Nominated(Struct, frozen=True):
-    """The candidates just recorded, and those left out, by language.
+    """How many candidates were just recorded, and how many were left out, these by language.
 
     All candidates of the stories up to the place `through` are on record.
     """
@@ -69,6 +70,7 @@ class PassageSweep:
         self._ledger = ledger
         self._detection = detection
         self._scratch = scratch
+        self._ids_file = scratch / "ids.npy"  # by place; in memory they would take 8 bytes a story
         self._stop = stop
         self._show = show
         self._names: Mapping[int, Language] = {}  # by the ledger's numbers of languages
@@ -79,20 +81,24 @@ class PassageSweep:
     async def find_common(self, after: int) -> bool:
         """Read the index and record the common passages; False if `stop` was set before the end.
 
-        `nominate` will leave out the pairs whose later story has a place up to `after`.
+        `nominate` will leave out the pairs of which both stories have places up to `after`.
         """
         self._names = await self._ledger.do(languages.map_names)
-        numbers, _ = await self._read_ids()
+        versions_gone = await self._ledger.do(passages.count_gone)  # before the stories are read: some may go meanwhile
+        numbers, ids = await self._read_ids()
+        with translate_scratch_errors(self._scratch.parent):
+            await asyncio.to_thread(np.save, self._ids_file, ids)
+        del ids
         place_of = np.zeros(int(numbers.max(initial=0)) + 1, np.uint32)
         place_of[numbers] = np.arange(1, len(numbers) + 1, dtype=np.uint32)
-        self._language_of, copy_keys = await self._read_holders(place_of, len(numbers))
+        self._language_of, copy_keys = await self._read_languages_and_keys(place_of, len(numbers))
         most = self._detection.common_passage
         self._steps = self._passages.index.join(place_of, self._language_of, copy_keys, most, self._scratch, after)
         found = [np.empty(0, np.uint32)]
         while not self._stop.is_set():
             steps = await asyncio.to_thread(self._take_next_steps)
             for common in (step.common for step in steps if len(step.common.hashes)):
-                await self._record_common(common._replace(examples=numbers[common.examples - 1]))
+                await self._record_common(common, numbers, versions_gone)
                 found.append(common.hashes)
                 self.common += len(common.hashes)
             self._show(steps[-1].done)
@@ -101,32 +107,36 @@ class PassageSweep:
                 return True
         return False
 
-    async def _record_common(self, common: CommonHashes) -> None:
-        """Record common passages, and have the pairs of those not on record verified again."""
-        flagged = await self._ledger.do(verification.is_reverification_possible)
-        gone = await self._ledger.do(passages.count_gone)
-        rows = list(zip(*(column.tolist() for column in common), strict=True))
+    async def _record_common(self, common: CommonHashes, numbers: Numbers, versions_gone: int) -> None:
+        """Record common passages, and have the pairs of those not on record verified again.
+
+        `numbers` are those of the stories, by place from 0; `versions_gone` is as in `_put_common`.
+        """
+        can_reverify = await self._ledger.do(verification.is_reverification_possible)
+        spoken = [self._names[number] for number in self._language_of[common.examples].tolist()]
+        columns = (column.tolist() for column in common._replace(examples=numbers[common.examples - 1]))
+        rows = list(zip(spoken, *columns, strict=True))
         for start in range(0, len(rows), ROWS_PER_COMMIT):
-            part, holders = rows[start : start + ROWS_PER_COMMIT], set[int]()
-            hashes = find_distinct(common.hashes[start : start + ROWS_PER_COMMIT])
-            recorded = await self._ledger.do(passages.map_common_languages, hashes) if flagged else hashes.tolist()
-            unknown = np.setdiff1d(hashes, np.array(list(recorded), np.uint32))
-            for held in (await read_holders(self._passages, self._ledger, unknown)).values():
-                holders.update(held)
-            await self._ledger.do(_put_common, part, gone, holders)
+            part, affected = rows[start : start + ROWS_PER_COMMIT], set[int]()
+            if can_reverify:
+                hashes = find_distinct(common.hashes[start : start + ROWS_PER_COMMIT])
+                recorded = await self._ledger.do(passages.map_common_languages, hashes)
+                unknown = np.setdiff1d(hashes, np.array(list(recorded), np.uint32))
+                affected.update(*(await read_holders(self._passages, self._ledger, unknown)).values())
+            await self._ledger.do(_put_common, part, versions_gone, affected)
 
     async def _drop_others(self, common: PassageHashes) -> None:
         """Record that all but these hashes, which ascend, are not common."""
-        gone = np.setdiff1d(await self._ledger.do(passages.read_all_common), common)
-        for start in range(0, len(gone), COUNTED_AT_ONCE):
-            part = gone[start : start + COUNTED_AT_ONCE]
+        dropped = np.setdiff1d(await self._ledger.do(passages.read_all_common), common)
+        for start in range(0, len(dropped), COUNTED_AT_ONCE):
+            part = dropped[start : start + COUNTED_AT_ONCE]
             held = await read_holders(self._passages, self._ledger, part)
             holders_of: dict[int, Holders] = {hash_: held.get(hash_, {}) for hash_ in part.tolist()}
             await self._ledger.do(_drop_common, holders_of, self._detection)
 
     async def nominate(self) -> AsyncGenerator[Nominated, None]:
         """Record the candidates, some at a time, until all are or `stop` is set."""
-        _, ids = await self._read_ids()
+        ids = np.asarray(np.load(self._ids_file, mmap_mode="r"))
         limits = np.zeros(max(self._names, default=0) + 1, np.int64)
         for number, language in self._names.items():
             limits[number] = self._detection.of(language).max_matches
@@ -141,10 +151,11 @@ class PassageSweep:
             yield Nominated(len(pairs), left_out, steps[-1].through)
             self._show(steps[-1].done)
 
-    async def _read_holders(self, place_of: Numbers, size: int) -> tuple[LanguageOf, Numbers]:
-        """The language of each place, DEAD for 0, and its copy key; incomplete if `stop` is set meanwhile.
+    async def _read_languages_and_keys(self, place_of: Numbers, size: int) -> tuple[LanguageOf, Numbers]:
+        """The language of each place and its copy key; incomplete if `stop` is set meanwhile.
 
-        `place_of` has the places of the `size` stories by their numbers.
+        `place_of` has the places of the `size` stories by their numbers.  The place 0, and that of a story that has
+        gone meanwhile, has DEAD for a language.
         """
         number = 0
         language_of, copy_keys = np.full(size + 1, DEAD, np.uint8), np.zeros(size + 1, np.uint32)
@@ -197,17 +208,20 @@ class PassageSweep:
 
 
 def _put_common(
-    db: sqlite3.Connection, rows: Sequence[tuple[int, int, int, int]], gone: int, affected: Collection[int]
+    db: sqlite3.Connection,
+    rows: Sequence[tuple[Language, int, int, int, int]],
+    versions_gone: int,
+    affected: Collection[int],
 ) -> None:
-    """Record common passages, given as the columns of CommonHashes; `affected` are holders, by id.
+    """Record common passages, given by their languages and the columns of CommonHashes.
 
-    `gone` is how many versions were gone when they were counted.
+    `affected` are the ids of holders, and `versions_gone` is how many were gone before the holders were counted.  An
+    example, given by its number, may have gone since.
     """
-    stories = versions.read_holders(db, [example for *_, example in rows])
+    id_of = versions.read_ids(db, [example for *_, example in rows])
     described = [
-        CommonPassage(story.language, passage, holders, story.story_id, due_at=gone + surplus)
-        for passage, holders, surplus, example in rows
-        for story in [stories[example]]
+        CommonPassage(language, passage, holders, id_of.get(example), due_at=versions_gone + surplus)
+        for language, passage, holders, surplus, example in rows
     ]
     with transaction(db):
         verification.put_common(db, FoundCommon(described, affected))
