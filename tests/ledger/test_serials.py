@@ -12,7 +12,7 @@ from neardup.config import Detection
 from neardup.core.verify.serials import Ranges
 from neardup.core.verify.tiers import COPIED_WORDS, PASSAGE, SERIAL
 from neardup.insights.what_if import compare_thresholds
-from neardup.ledger import candidates, cases, chapters, flags, serials, verdicts, verification
+from neardup.ledger import candidates, cases, chapters, flags, serials, stories, verdicts, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Candidate, Fingerprinted, Kind, Signals, Skip, Skipped, Story, Verdict
 
@@ -122,6 +122,21 @@ def test_dripped_chapters_are_flags_of_one_case(platform: Platform) -> None:
     [match] = serials.list_matches_of_case(platform.db, 11)
     assert (match.source["author_id"], match.copy["author_id"]) == ("original", "copy")
     assert match.ranges == (Ranges((1, 5), (1, 5)),)
+
+
+def test_a_match_is_shown_until_too_few_chapters_are_left(platform: Platform) -> None:
+    platform.share(DRIPPED)
+    platform.settle()
+    for left in (2, 1, 0):
+        name, [match] = serials.list_matches_of_story(platform.db, 15)
+        assert (name, match.ranges) == ("copy", (Ranges((1, 3 + left), (1, 3 + left)),))
+        assert len(match.aligned) == 3 + left
+        stories.forget(platform.db, 3 + left)
+    assert serials.list_matches_of_story(platform.db, 15) == ("copy", []), "two chapters are no serial"
+    for story_id in (1, 2):
+        stories.forget(platform.db, story_id)
+    assert serials.list_matches_of_story(platform.db, 15) == ("copy", [])
+    assert serials.read_match_of_pair(platform.db, 1, 11) is None
 
 
 def test_what_if_keeps_the_serials(platform: Platform) -> None:

@@ -1,7 +1,7 @@
 """Serials: the stories of one author that follow each other, and which chapters of one are chapters of another.
 
 What makes a story a chapter is in neardup.ledger.chapters.  The place of a chapter is the number in its title.  Where
-a series has chapters without a number, or several with one, the order of publication counts.
+a series has chapters without a number, or two with the same, the order of publication counts.
 
 Only chapters by two authors that share text are looked at: flags, and near misses that copy NEAR_MISS_WORDS.  Where
 they follow each other in both serials (`core.verify.serials`), the two serials match.  All flags between them are then
@@ -28,7 +28,7 @@ from neardup.ledger.chapters import Described, hash_parts
 from neardup.ledger.runs import get, put
 
 PAIRS_AT_ONCE = 5_000  # bounds the memory, and how long others wait for the ledger
-THROUGH = "serials_through"  # key of the last number of a story whose series is known here
+THROUGH = "serials_through"  # key: up to which number of a story the chapters of known series were noted
 COPIED = "coalesce({0}.signals ->> 'copied_words', 0)"
 DUE = "WITH due (a, b) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
 # The pairs of chapters that may be dots, of those in `due`, with what is known of the two stories.
@@ -50,6 +50,14 @@ DOTS = f"""SELECT p.*, x.author_id AS author_a, x.series_id AS series_a, coalesc
     LEFT JOIN candidates c ON c.a = p.a AND c.b = p.b
     WHERE """
 
+# The dots of a match, with which of the two stories is the earlier one.
+MATCHED = f"""SELECT p.*, f.kind, f.status, (x.sort_time, x.id) < (y.sort_time, y.id) AS is_a_earlier,
+        iif(f.flag_id IS NULL, {COPIED.format("c")}, {COPIED.format("f")}) AS words
+    FROM chapter_pairs p JOIN stories x ON x.id = p.a JOIN stories y ON y.id = p.b
+    LEFT JOIN flags f ON f.a = p.a AND f.b = p.b AND f.status <> 'withdrawn'
+    LEFT JOIN candidates c ON c.a = p.a AND c.b = p.b
+    WHERE match = ? AND place_a IS NOT NULL AND place_b IS NOT NULL ORDER BY p.a, p.b"""
+
 SerialPair = tuple[int, int]  # the lower hash first
 
 
@@ -67,7 +75,7 @@ def refresh(db: sqlite3.Connection) -> int:
 
 
 def note_series(db: sqlite3.Connection, series: Iterable[tuple[int | str, int | str]]) -> None:
-    """Have the chapters of these series, each with its author, aligned again, within the caller's transaction."""
+    """Have the chapters of series, given as (author, series), aligned again, within the caller's transaction."""
     series = list(series)
     for side in "ab":
         db.executemany(
@@ -109,7 +117,10 @@ def _refresh_some(db: sqlite3.Connection) -> int:
 
 
 def _put_pairs(db: sqlite3.Connection, due: str) -> set[SerialPair]:
-    """Write those of the due pairs that are pairs of chapters, and remove the others; returns the serials of both."""
+    """Write those of the due pairs that are pairs of chapters, and remove the others.
+
+    Returns the pairs of serials that either were of or are of.
+    """
     known = {
         (a, b): (serial_a, serial_b)
         for a, b, serial_a, serial_b in db.execute(
@@ -157,9 +168,9 @@ def _align(db: sqlite3.Connection, serials: SerialPair) -> list[tuple[int, int]]
     for row in rows:
         pair = row["a"], row["b"]
         is_aligned = pair in dots and dots[pair][:2] in aligned
-        known = (places.get(row["a"]), places.get(row["b"])) if aligned else (None, None)
-        if (row["match"], row["place_a"], row["place_b"], row["is_aligned"]) != (match, *known, is_aligned):
-            changed.append((match, *known, is_aligned, *pair))
+        new = match, *((places.get(row["a"]), places.get(row["b"])) if aligned else (None, None)), is_aligned
+        if (row["match"], row["place_a"], row["place_b"], row["is_aligned"]) != new:
+            changed.append((*new, *pair))
         if _is_to_be_verified(row, is_aligned=is_aligned):
             requested.append(pair)
     db.executemany(
@@ -235,10 +246,11 @@ class ChapterPair(Struct, frozen=True):
 
 
 class SerialMatch(Struct, frozen=True):
-    """Two serials that match: the first aligned chapter of each (a row of `described`), their names, and the dots.
+    """Two serials that match: the stories of the first aligned pair, their serials' names, and the dots.
 
-    `ranges` say from where to where they are aligned, the part with most chapters first.  The source is the serial with
-    more of the aligned chapters that precede the other one in order of publication.
+    The stories are rows of the view `described`, and the first pair is that by the place in the source.  `ranges` say
+    from where to where the serials are aligned, the best chain first.  The source is the serial whose chapter is the
+    earlier one in more of the aligned pairs.
     """
 
     source: Row
@@ -267,7 +279,7 @@ class SerialMatch(Struct, frozen=True):
 def read_match_of_pair(db: sqlite3.Connection, a: int, b: int) -> SerialMatch | None:
     """The match of the serials of two chapters; None where these are no chapters of serials that match."""
     query = "SELECT match FROM chapter_pairs WHERE a = ? AND b = ? AND match IS NOT NULL"
-    return next((_read_match(db, match) for (match,) in db.execute(query, (min(a, b), max(a, b)))), None)
+    return next(iter(_read_matches(db, db.execute(query, (min(a, b), max(a, b))).fetchall())), None)
 
 
 def list_matches_of_case(db: sqlite3.Connection, case_id: int) -> list[SerialMatch]:
@@ -289,34 +301,31 @@ def list_matches_of_story(db: sqlite3.Connection, story_id: int) -> tuple[str | 
 
 
 def _read_matches(db: sqlite3.Connection, rows: Iterable[tuple[int]]) -> list[SerialMatch]:
-    found = [_read_match(db, match) for (match,) in rows]
+    found = filter(None, (_read_match(db, match) for (match,) in rows))
     return sorted(found, key=lambda match: (-len(match.aligned), match.source["id"], match.copy["id"]))
 
 
-def _read_match(db: sqlite3.Connection, match: int) -> SerialMatch:
-    rows = select_named_rows(
-        db,
-        "SELECT p.*, f.kind, f.status, (x.sort_time, x.id) < (y.sort_time, y.id) AS is_a_earlier FROM chapter_pairs p"
-        " JOIN stories x ON x.id = p.a JOIN stories y ON y.id = p.b"
-        " LEFT JOIN flags f ON f.a = p.a AND f.b = p.b AND f.status <> 'withdrawn'"
-        " WHERE match = ? AND place_a IS NOT NULL AND place_b IS NOT NULL ORDER BY p.a, p.b",
-        (match,),
-    ).fetchall()
+def _read_match(db: sqlite3.Connection, match: int) -> SerialMatch | None:
+    """A match; None where too few of its chapters are left, since it was found, to be aligned."""
+    rows = select_named_rows(db, MATCHED, (match,)).fetchall()
     earlier = Counter(row["serial_a" if row["is_a_earlier"] else "serial_b"] for row in rows if row["is_aligned"])
-    [source, *_] = sorted(earlier, key=lambda serial: (-earlier[serial], serial))
-    dots = []
+    source = min(earlier, key=lambda serial: (-earlier[serial], serial), default=None)
+    dots, aligned = list[ChapterPair](), list[Dot]()
     for row in rows:
         here, there = ("a", "b") if row["serial_a"] == source else ("b", "a")
         sides = row[f"place_{here}"], row[f"place_{there}"], row[here], row[there]
         dots.append(ChapterPair(*sides, bool(row["is_aligned"]), row["kind"], row["status"]))
+        if row["is_aligned"]:
+            aligned.append(Dot(*sides[:2], row["words"]))
+    ranges = tuple(find_ranges(chain) for chain in align_chapters(aligned))
+    if not ranges:
+        return None
     dots.sort(key=lambda dot: (dot.source, dot.copy, dot.source_id, dot.copy_id))
-    aligned = [Dot(dot.source, dot.copy, 1) for dot in dots if dot.is_aligned]
     first = next(dot for dot in dots if dot.is_aligned)
     about = {
         row["id"]: row
         for row in select_named_rows(db, "SELECT * FROM described WHERE id IN (?, ?)", (first.source_id, first.copy_id))
     }
-    ranges = tuple(find_ranges(chain) for chain in align_chapters(aligned))
     of = {story_id: chapter.name for story_id, chapter in chapters.read_all(db, about).items()}
     names = of.get(first.source_id), of.get(first.copy_id)
     return SerialMatch(about[first.source_id], about[first.copy_id], *names, tuple(dots), ranges)

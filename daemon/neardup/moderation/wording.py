@@ -204,7 +204,7 @@ def describe_rest(found: Similarity, left_out: int) -> str:
 
 
 def describe_serial_match(match: SerialMatch) -> str:
-    """Which chapters of one serial are which of another, the part with most chapters first."""
+    """Which chapters of one serial are which of another, the best chain first."""
     part = gettext("chapters %(first)s to %(last)s are chapters %(source_first)s to %(source_last)s of the source")
     parts = (
         part
