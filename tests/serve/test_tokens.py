@@ -15,11 +15,16 @@ RIGHTS = st.frozensets(st.sampled_from(Right), min_size=1)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=count_examples(30))
-@given(st.dictionaries(NAMES, RIGHTS, min_size=1, max_size=4))
-def test_each_token_is_found_with_its_rights(tmp_path: Path, rights: dict[str, frozenset[Right]]) -> None:
-    path = tmp_path / "tokens.toml"
+@given(st.dictionaries(NAMES, RIGHTS, min_size=1, max_size=4), st.booleans())
+def test_each_token_is_found_with_its_rights(
+    tmp_path: Path, rights: dict[str, frozenset[Right]], is_edited: bool
+) -> None:
+    path, secrets = tmp_path / "tokens.toml", {}
     path.unlink(missing_ok=True)
-    secrets = {name: new_token(path, name, chosen) for name, chosen in rights.items()}
+    for name, chosen in rights.items():
+        secrets[name] = new_token(path, name, chosen)
+        if is_edited:  # by an editor that leaves the last line without an end
+            path.write_text(path.read_text("utf-8").rstrip("\n"), "utf-8")
     tokens = open_tokens(path)
     for name, secret in secrets.items():
         token = tokens.find(secret)

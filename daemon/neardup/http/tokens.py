@@ -121,7 +121,8 @@ def _parse_entry(path: Path, key: str, name: str, table: object) -> Entry:
     digest = fields.get("sha256")
     lists = [value for field, value in fields.items() if field != "sha256"]
     if not (isinstance(digest, str) and DIGEST.fullmatch(digest) and "rights" in fields and all(map(_is_list, lists))):
-        raise Misuse(f"{key}: {path}: [{name}] needs sha256, 64 hexadecimal digits, and rights, a list of names")
+        needs = "sha256, 64 hexadecimal digits, and rights; each field but sha256 is a list of names"
+        raise Misuse(f"{key}: {path}: [{name}] needs {needs}")
     return Entry(name, digest, fields)
 
 
@@ -141,14 +142,15 @@ def add_token(path: Path, key: str, name: str, fields: Mapping[str, Iterable[str
     lines += [f"{field} = [{', '.join(map(_quote, names))}]" for field, names in fields.items()]
     try:
         with open(path, "a", encoding="utf-8", opener=_open_private) as file:
-            file.write("\n".join(lines) + "\n\n")
+            before = "\n" if file.tell() else ""  # the last line of a file that was edited may have no end
+            file.write(before + "\n".join(lines) + "\n")
     except OSError as error:
         raise Misuse(f"{key}: cannot write {path}: {error.strerror}") from error
     return secret
 
 
 def _quote(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)  # a basic string of TOML, as long as no control character is in it
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")  # a basic string of TOML
 
 
 def _read_version(path: Path) -> tuple[int, ...]:
