@@ -93,6 +93,14 @@ def test_pair_with_a_removed_story_is_not_nominated(db: sqlite3.Connection) -> N
     assert candidates.count_pending(db) == 0
 
 
+def test_a_story_whose_text_went_is_known_until_it_is_forgotten(db: sqlite3.Connection) -> None:
+    commit(db, fingerprinted(1, 1))
+    commit(db, Skipped(Story(1, HINDI), Skip.EMPTY))
+    assert stories.forget(db, 1, known_only=True).known, "since when it was known is on record"
+    assert stories.find_forgotten(db, [1, 2]) == {1}, "a listing could bring it back"
+    assert not stories.forget(db, 1, known_only=True).known
+
+
 def test_forgetting_a_story_removes_all_its_records(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1), fingerprinted(2, 1), pairs={(1, 2)})
     verify_pending(db)

@@ -73,11 +73,13 @@ def _list_full_blocks(before: int, added: int) -> range:
     return range(before // BLOCK, (before + added) // BLOCK)
 
 
-def forget(db: sqlite3.Connection, ids: Iterable[int]) -> None:
-    """Leave only the hashes of the entries of these stories, within the caller's transaction."""
-    for entry in [entry for story_id in ids for entry in list_entries(db, story_id)]:
+def forget(db: sqlite3.Connection, ids: Iterable[int]) -> int:
+    """Leave only the hashes of the entries of these stories, within the caller's transaction; returns their number."""
+    entries = [entry for story_id in ids for entry in list_entries(db, story_id)]
+    for entry in entries:
         leaf = hash_leaf(encode_entry(*entry[1:]))
         db.execute("UPDATE first_seen SET story_id = NULL, hash = ? WHERE position = ?", (leaf, entry.position))
+    return len(entries)
 
 
 def list_entries(db: sqlite3.Connection, story_id: int) -> list[Entry]:

@@ -84,9 +84,9 @@ def _list_rows(
             yield story.story_id, mark.reason, mark.detail, language, at, author, story.title, story.name
 
 
-def remove(db: sqlite3.Connection, ids: Sequence[int]) -> None:
-    """Remove the marks of stories."""
-    db.execute(f"DELETE FROM marks WHERE story_id {AMONG}", (dump_list(ids),))
+def remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
+    """Remove the marks of stories; returns their number."""
+    return db.execute(f"DELETE FROM marks WHERE story_id {AMONG}", (dump_list(ids),)).rowcount
 
 
 def mark_counts(db: sqlite3.Connection) -> list[MarkCount]:

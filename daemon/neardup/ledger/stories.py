@@ -1,9 +1,9 @@
 """Stories: what a batch writes of them, how they are forgotten and removed, and what outlives their rows.
 
 A batch is one transaction: it writes versions of stories with their passage hashes, marks, dead letters and candidates,
-and the changes that indexes are to apply.  So every index can be brought up to date from the ledger, whenever either
-died.  A new text gives its story a number that was never used before (neardup.ledger.outbox) and withdraws the flags of
-the old text; verdicts stay, in case a pair is flagged again.
+and the changes that indexes are to apply.  So every index can be brought up to date from the ledger, whenever it or the
+daemon died.  A new text gives its story a number that was never used before (neardup.ledger.outbox) and withdraws the
+flags of the old text; verdicts stay, in case a pair is flagged again.
 
 Two things outlive the row of a story: since when neardup has known it, by its own clock, through edits, removal of the
 text and refingerprinting; and that it was forgotten on request, after which no listing brings it back.
@@ -122,7 +122,7 @@ def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
 def _list_outdated(
     db: sqlite3.Connection, nominated: Iterable[candidates.Matches], changing: Collection[int]
 ) -> list[int]:
-    """The stories of which matches were left out for one whose text changes in this batch: it was a match until now."""
+    """The stories with too many matches, of which a kept one changes in this batch: it was kept for its old text."""
     cut = [matches for matches in nominated if matches.left_out]
     former = versions.find_known_ids(db, changing) if cut else set[int]()
     return [matches.story_id for matches in cut if not former.isdisjoint((*matches.ids, *matches.by_passages))]
@@ -145,18 +145,18 @@ def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
     now = now_ms()
     first_seen.append(db, ids, pages.text_sha256s, now)
     since = take_known_since(db, ids, now)
-    gone = _leave(db, ids)
+    gone = _withdraw(db, ids)
     numbers = outbox.take_numbers(db, len(made))
     numbered = dict(zip(ids, numbers, strict=True))
     outbox.record_removals(db, [(numbered[version.story_id], version) for version in gone])
     passages.put_hashes(db, zip(numbers, pages.passages, strict=True))
-    number_of = languages.map_numbers(db)
-    spoken = [number_of[language] for language in listed.languages]
-    languages.count_stories(db, spoken, (version.language for version in gone))
+    language_number_of = languages.map_numbers(db)
+    language_numbers = [language_number_of[language] for language in listed.languages]
+    languages.count_stories(db, language_numbers, (version.language for version in gone))
     rows = zip(
         numbers,
         ids,
-        spoken,
+        language_numbers,
         pages.simhashes,
         pages.signatures,
         pages.text_hashes,
@@ -202,8 +202,8 @@ def update(db: sqlite3.Connection, unchanged: Sequence[Skipped]) -> None:
 def forget(db: sqlite3.Connection, story_id: int, *, known_only: bool = False) -> Removed:
     """Remove a story from the ledger, and keep listings from bringing it back.
 
-    With `known_only`, nothing is kept of one that the ledger did not hold.  Its id and SimHash remain in the changes,
-    by which indexes learn of the removal, until these are pruned.
+    With `known_only`, nothing is recorded of one that the ledger did not hold.  The id and the SimHash of one that it
+    held remain in the changes, by which indexes learn of the removal, until these are pruned.
     """
     with transaction(db):
         row = db.execute("SELECT path FROM stories WHERE id = ?", (story_id,)).fetchone()
@@ -225,9 +225,9 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
     """Remove stories and all that follows from them; returns how many rows that were."""
     shown = names.read_shown_ids(db, ids)
     removed = _remove(db, list(ids))
-    first_seen.forget(db, ids)
+    removed += first_seen.forget(db, ids)
     for story_id in ids:
-        drop_known_since(db, story_id)
+        removed += drop_known_since(db, story_id)
         for table in ("flags", "meaning_flags"):
             removed += db.execute(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
@@ -235,7 +235,7 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
         webhook_events.forget(db, story_id, shown[story_id])
         removed += db.execute("DELETE FROM drafts WHERE story_id = ?", (story_id,)).rowcount
         removed += dead_letters.remove_pages(db, story_id)
-    marks.remove(db, list(ids))
+    removed += marks.remove(db, list(ids))
     removed += dead_letters.remove(db, [str(story_id) for story_id in ids])
     removed += works.remove(db, ids)
     similarities.refresh(db)
@@ -246,7 +246,7 @@ def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     """Remove stories; returns how many there were."""
     removed_texts.remember(db, ids, now_ms())
     keep_known_since(db, ids)
-    gone = _leave(db, ids)
+    gone = _withdraw(db, ids)
     outbox.record_removals(db, list(zip(outbox.take_numbers(db, len(gone)), gone, strict=True)))
     languages.count_stories(db, (), (version.language for version in gone))
     db.executemany("DELETE FROM stories WHERE number = ?", ((version.number,) for version in gone))
@@ -256,7 +256,7 @@ def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     return len(gone)
 
 
-def _leave(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
+def _withdraw(db: sqlite3.Connection, ids: Sequence[int]) -> list[outbox.Version]:
     """Withdraw the pairs of stories whose texts are about to change or go; returns the present versions.
 
     Verdicts stay, in case a pair is flagged again.
@@ -320,9 +320,9 @@ def keep_known_since_of_all(db: sqlite3.Connection) -> None:
     db.execute("INSERT INTO known_before SELECT id, known_since FROM stories")
 
 
-def drop_known_since(db: sqlite3.Connection, story_id: int) -> None:
-    """Remove what was kept of a story."""
-    db.execute("DELETE FROM known_before WHERE story_id = ?", (story_id,))
+def drop_known_since(db: sqlite3.Connection, story_id: int) -> int:
+    """Remove since when a story was known that lost its row; returns whether that was on record, as 0 or 1."""
+    return db.execute("DELETE FROM known_before WHERE story_id = ?", (story_id,)).rowcount
 
 
 def record_forgotten(db: sqlite3.Connection, story_id: int) -> None:
