@@ -6,24 +6,38 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from enum import Enum, auto
 from pathlib import Path
 from sqlite3 import Connection
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PARTIAL
 from neardup.errors import Conflict
-from neardup.ledger import connect, flags, stories, transaction, verdicts
+from neardup.ledger import candidates, connect, flags, stories, transaction, verdicts, verification
+from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import DECIDING, Verdict, format_time
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 from tests.support.sampling import count_examples
 
 FLAGS = 4
+
+
+class Verify(Enum):
+    """All open flags are to be verified again, or what is to be verified is, and is no copy any more."""
+
+    REQUEST = auto()
+    RECORD = auto()
+
+
 steps = st.lists(
-    st.tuples(st.sets(st.integers(1, FLAGS), min_size=1), st.sampled_from(Verdict)) | st.integers(0, 9), max_size=12
+    st.tuples(st.sets(st.integers(1, FLAGS), min_size=1), st.sampled_from(Verdict))
+    | st.integers(0, 9)
+    | st.sampled_from(Verify),
+    max_size=12,
 )
 
 
@@ -51,15 +65,29 @@ def statuses(db: sqlite3.Connection) -> dict[int, str]:
 
 @settings(deadline=None)
 @given(steps)
-def test_status_is_the_active_verdict_or_open(steps: list[tuple[set[int], Verdict] | int]) -> None:
+@example([Verify.REQUEST, ({1}, Verdict.PLAGIARISM), Verify.RECORD])
+@example([({1}, Verdict.PLAGIARISM), ({1}, Verdict.REOPENED), 1, Verify.RECORD, 0])
+def test_status_is_the_active_verdict_or_open(steps: list[tuple[set[int], Verdict] | int | Verify]) -> None:
+    """A flag that is open again is verified again, and withdrawn if it is no copy any more; a decided one is not."""
     db = ledger_in_memory()
     copies(db)
     model: list[tuple[int, set[int], Verdict]] = []  # the decisions that stand
     decisions: list[int] = []
+    want, pending, withdrawn = dict.fromkeys(range(1, FLAGS + 1), "open"), set[int](), set[int]()
     for step in steps:
-        if not isinstance(step, int):
+        reopened = set[int]()
+        if isinstance(step, Verify):
+            if step is Verify.REQUEST:
+                verification.request_verification(db, [(1, n + 1) for n in want])
+                pending |= {n for n in want if want[n] == "open"} - withdrawn
+            else:
+                verification.record(db, [(pair, None) for pair in candidates.list_pending(db, BEFORE_ALL, 99)], "v")
+                withdrawn |= {n for n in pending if want[n] == "open"}
+                pending = set()
+        elif not isinstance(step, int):
             decisions.append(judge(db, *step))
             model.append((decisions[-1], *step))
+            reopened = {n for n in step[0] if want[n] != "open"}
         elif step < len(decisions):
             own = {n for decision, judged, _ in model for n in judged if decision == decisions[step]}
             later = [judged for decision, judged, _ in model if decision > decisions[step] and judged & own]
@@ -71,13 +99,16 @@ def test_status_is_the_active_verdict_or_open(steps: list[tuple[set[int], Verdic
             elif own:
                 undo(db, decisions[step])
                 model = [event for event in model if event[0] != decisions[step]]
+                reopened = own
             else:
                 with pytest.raises(Conflict, match="undone before"):
                     undo(db, decisions[step])
         want = dict.fromkeys(range(1, FLAGS + 1), "open")
         for _, judged, verdict in model:
             want |= dict.fromkeys(judged, verdict.value if verdict in DECIDING else "open")
-        assert statuses(db) == want, steps
+        pending |= {n for n in reopened if want[n] == "open"} - withdrawn
+        assert statuses(db) == want | dict.fromkeys(withdrawn, "withdrawn"), steps
+        assert {pair.b.id - 1 for pair in candidates.list_pending(db, BEFORE_ALL, 99)} == pending, steps
         counted = Counter(status for status in want.values() if status != "open")
         rows = verdicts.count_verdicts(db)
         assert [row["kind"] for row in rows] == [EXACT] * bool(counted)

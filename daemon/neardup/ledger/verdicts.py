@@ -83,7 +83,10 @@ def decide(  # noqa: PLR0917 - the fields of a form, in their order
 
 
 def give(db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note: str, moderator: str) -> int:
-    """Give these flags a verdict, within the caller's transaction; returns the number of the decision."""
+    """Give these flags a verdict, within the caller's transaction; returns the number of the decision.
+
+    Those that it opens again become candidates, as those of an `undo` do.
+    """
     rows = db.execute(
         f"SELECT a, b, language, kind, severity, joins_clusters, case_id FROM flags WHERE flag_id {AMONG}"
         " ORDER BY severity, strength DESC, a, b",
@@ -92,13 +95,15 @@ def give(db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note
     pairs = [DecidedPair(*row) for row in rows]
     if not pairs:
         raise Conflict("none of these pairs is flagged any more")
-    replaced = [before.verdict_id for pair in pairs if (before := active_verdicts.read_of_pair(db, (pair.a, pair.b)))]
+    before = {(pair.a, pair.b): active_verdicts.read_of_pair(db, (pair.a, pair.b)) for pair in pairs}
+    replaced = {pair: verdict.verdict_id for pair, verdict in before.items() if verdict is not None}
     decision = put(db, pairs, verdict, note, moderator, now_ms())
     status = verdict if verdict in DECIDING else "open"
     db.execute(
         f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (status, dump_list(flag_ids))
     )
-    _update_dependents(db, replaced)
+    verification.request_verification(db, list(replaced))
+    _update_dependents(db, replaced.values())
     similarities.refresh(db)
     announce(db, decision, "verdict")
     complaints.follow_verdicts(db, [(pair.a, pair.b) for pair in pairs], moderator)
@@ -209,7 +214,7 @@ def refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str
     )
 
 
-def _update_dependents(db: sqlite3.Connection, verdict_ids: Sequence[int]) -> None:
+def _update_dependents(db: sqlite3.Connection, verdict_ids: Iterable[int]) -> None:
     """Update what depended on verdicts that are no longer active.
 
     A flag that is shown with one of them, as its context, gets the latest verdict on another pair of its stories.  The

@@ -76,6 +76,8 @@ def put_verified(
     for candidate, assessment in assessed:
         if (by_passages := candidates.take(db, candidate)) is None:  # it is not pending, or a story has another text
             continue
+        if _is_decided(db, candidate):
+            continue
         kind = None if assessment is None else assessment.kind or _find_kind_by_serials(db, candidate)
         if assessment is not None and kind is not None:
             new[candidate.language, kind] += _flag(
@@ -89,6 +91,15 @@ def put_verified(
         else:
             _keep_place(db, candidate, now, by_passages=by_passages)
     return +new  # without zeros
+
+
+def _is_decided(db: sqlite3.Connection, candidate: Candidate) -> bool:
+    """Whether a verdict stands on the flag of a pair, which was open when it was to be verified again.
+
+    A flag that was only estimated is verified all the same.
+    """
+    decided = "SELECT 1 FROM flags WHERE a = ? AND b = ? AND status NOT IN ('open', 'permitted', 'withdrawn')"
+    return db.execute(f"{decided} AND NOT estimated", (candidate.a.id, candidate.b.id)).fetchone() is not None
 
 
 def _find_kind_by_serials(db: sqlite3.Connection, near_miss: Candidate) -> Kind | None:
