@@ -172,7 +172,12 @@ async def test_nothing_is_kept_of_what_was_forgotten_or_is_no_plagiarism_or_is_n
     def remove(corpus: Corpus) -> None:
         corpus.vanish(2)
 
-    steps: tuple[Step, ...] = (forget, call_it_a_quotation, lambda corpus: corpus.vanish(1))
+    def lose_the_verdict(corpus: Corpus) -> None:
+        """As imports once did, of a verdict that stood because a later one was undone."""
+        corpus.db.execute("DELETE FROM verdicts")
+        corpus.vanish(2)
+
+    steps: tuple[Step, ...] = (forget, call_it_a_quotation, lambda corpus: corpus.vanish(1), lose_the_verdict)
     for n, step in enumerate((*steps, remove)):
         folder = tmp_path / str(n)
         folder.mkdir()

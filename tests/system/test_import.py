@@ -10,18 +10,27 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from neardup.ledger import connect, flags, verdicts
-from neardup.records import Verdict
+from hypothesis import example, given
+from hypothesis import strategies as st
+from neardup.core.verify.tiers import EXACT
+from neardup.ledger import connect, flags, imports, now_ms, removed_texts, stories, verdicts
+from neardup.moderation.export.formats import type_times
+from neardup.moderation.export.tables import WHOLE_PAIRS, export_row, make_whole_row
+from neardup.ops.fingerprint_import import read_flag
+from neardup.records import Fingerprinted, Story, Verdict
 from pyarrow import parquet
 
+from tests.support.builders import commit, fingerprint_of, ledger_in_memory
 from tests.support.command import Ended, Neardup, assert_one_line, embedded
+from tests.support.copied_spans import flag_spans
 from tests.support.faults.command_driver import Driver, StartedCommand, command_driver
 from tests.support.faults.consistency import SOME_INDEXES, differences, draw_index, index_faults, state_of
 from tests.support.faults.kill_campaign import redis_for
-from tests.support.languages import SAMPLED
+from tests.support.languages import HINDI, SAMPLED
 from tests.support.paths import SAMPLES
 from tests.support.samples import ROWS
 from tests.support.sampling import CHAOS
+from tests.support.verdicts import give_verdict, undo
 
 NEW = {int(row["id"]) for row in ROWS if int(row["id"]) % 1000 in {1, 2}}  # listed after the import
 KILLS = 2  # of each import
@@ -110,6 +119,34 @@ def in_parts(first: Neardup, tmp_path_factory: pytest.TempPathFactory) -> Path:
         parquet.write_table(table.slice(start, 8), folder / "fingerprints" / f"part-{start:03}.parquet")
     whole.unlink()
     return folder
+
+
+@given(st.lists(st.sampled_from([*Verdict, None]), max_size=5))
+@example([Verdict.PLAGIARISM, Verdict.QUOTATION, None])
+def test_an_imported_flag_has_the_verdict_that_stands(steps: list[Verdict | None]) -> None:
+    """None undoes the last verdict that stands."""
+    with closing(ledger_in_memory()) as here, closing(ledger_in_memory()) as there:
+        for db in (here, there):
+            stated = [Story(number, HINDI, author_id=f"author {number}", published_at=number) for number in (1, 2)]
+            commit(db, *(Fingerprinted(story, fingerprint_of(bytes([85] * 16)), None) for story in stated))
+            removed_texts.keep_for(db, 30, now_ms())
+        flag_spans(here, 1, 2, EXACT)
+        decisions = list[int]()
+        for verdict in steps:
+            if verdict is not None:
+                decisions.append(give_verdict(here, [(1, 2)], verdict))
+            elif decisions:
+                undo(here, decisions.pop())
+        row = flags.read_pair(here, 1, 2)
+        assert row is not None
+        exported = make_whole_row(here, export_row(row, {}))
+        imported = read_flag(type_times(exported, WHOLE_PAIRS), "v", now_ms())
+        assert imported is not None and imports.put_flags(there, [imported]) == 1
+        standing = "SELECT status, verdict FROM flags LEFT JOIN active_verdicts USING (a, b)"
+        assert there.execute(standing).fetchall() == here.execute(standing).fetchall()
+        stories.erase(there, [2])
+        remembered = there.execute("SELECT count(*) FROM removed_texts").fetchone() == (1,)
+        assert remembered == (row["status"] == Verdict.PLAGIARISM)
 
 
 Make = Callable[[], Neardup]

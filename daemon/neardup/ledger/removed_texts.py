@@ -65,9 +65,9 @@ def remember(db: sqlite3.Connection, ids: Sequence[int], now: int) -> None:
     copied = db.execute(
         "SELECT later_id, json_group_array(DISTINCT iif(later_id = a, b, a)),"
         " json_group_array(DISTINCT iif(later_id = a, author_b, author_a)),"
-        " max((SELECT max(verdict_id) FROM active_verdicts v WHERE v.a = f.a AND v.b = f.b)) FROM flags f"
+        " max((SELECT max(verdict_id) FROM active_verdicts v WHERE v.a = f.a AND v.b = f.b)) AS verdict_id FROM flags f"
         f" WHERE (a {AMONG} OR b {AMONG}) AND later_id {AMONG} AND +status = 'plagiarism'"
-        " AND copying_author IS NOT NULL GROUP BY later_id",
+        " AND copying_author IS NOT NULL GROUP BY later_id HAVING verdict_id IS NOT NULL",
         [dump_list(ids)] * 3,
     ).fetchall()
     for story_id, sources, victims, verdict_id in copied:

@@ -140,16 +140,19 @@ def _make_flag(row: FlagRow, status: str, version: str, now: int) -> ImportedFla
         count_milliseconds(row.get("flagged_at")) or now,
         row.get("fingerprint_version") or version,
         kind in list_kinds_of_passages() if by_passages is None else by_passages,
-        _read_verdict(row, now),
+        _read_verdict(row, status, now),
     )
 
 
-def _read_verdict(row: FlagRow, now: int) -> GivenVerdict | None:
-    """The verdict that stands, if it decides the pair."""
-    if row.get("undone_at") is not None or row.get("verdict") not in DECIDING:
-        return None
+def _read_verdict(row: FlagRow, status: str, now: int) -> GivenVerdict | None:
+    """The verdict that stands, if it decides the pair.
+
+    A row describes the latest verdict.  Where that was undone, the status alone says which earlier one stands.
+    """
     decided_at = count_milliseconds(row.get("decided_at")) or now
-    return GivenVerdict(Verdict(row["verdict"]), row.get("note") or "", row.get("moderator") or "", decided_at)
+    if row.get("undone_at") is None and row.get("verdict") in DECIDING:
+        return GivenVerdict(Verdict(row["verdict"]), row.get("note") or "", row.get("moderator") or "", decided_at)
+    return GivenVerdict(Verdict(status), "", "", decided_at) if status in DECIDING else None
 
 
 def read_candidate(row: FlagRow) -> tuple[int, int, bool]:
