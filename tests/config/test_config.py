@@ -74,6 +74,8 @@ def athena(**changes: str | None) -> str:
     ("extract", 'body = "p["', "extract: not a CSS selector: 'p['"),
     ("extract", 'strip = [".a", "::::"]', "extract: not a CSS selector: '::::'"),
     ("index", 'url = "http://there"', "index.url: "), ("index", 'url = "sqlite:/elsewhere"', "index.url: "),
+    ("index", 'url = "redis://[::1"', "index.url: its host or port cannot be read"),
+    ("reference.content", 'url = "file:x"\nendpoint = "http://[::1"', "reference.content.endpoint: its host or port"),
     ("index", 'layout = "mine"', "index.layout: "), ("metrics", "listen = 9108", "metrics.listen: "),
     ("metrics", 'listen = "9108"', "metrics.listen: not HOST:PORT: '9108'"),
     ("metrics", 'listen = "localhost:99999"', "metrics.listen: not HOST:PORT: "),

@@ -39,6 +39,12 @@ def test_a_password_in_a_urls_query_is_a_secret(written: Callable[[str, int], Pa
     ]
 
 
+def test_a_url_that_cannot_be_read_is_a_secret_if_it_names_a_user(written: Callable[[str, int], Path]) -> None:
+    """A variable may override it."""
+    for url, keys in (("redis://[::1", []), ("redis://user:hidden@[::1", ["index.url"])):
+        assert list_exposed_secrets(written(f'[index]\nurl = "{url}"\n', 0o644)) == keys
+
+
 def test_a_file_without_secrets_may_be_world_readable(written: Callable[[str, int], Path]) -> None:
     assert list_exposed_secrets(written(PLAIN, 0o644)) == []
 

@@ -169,7 +169,10 @@ def _list_variables(sections: Collection[str]) -> Iterator[tuple[str, str]]:
 
 
 def _has_password(url: str) -> bool:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a variable overrides it, or else `load` refused it
+        return "@" in url
     return bool(parts.password or "password" in parse_qs(parts.query))
 
 

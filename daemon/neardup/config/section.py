@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal, get_args, get_origin
+from urllib.parse import urlsplit
 
 from msgspec import DecodeError, Meta, Struct, ValidationError, convert, json
 from msgspec.structs import fields
@@ -64,6 +65,21 @@ class FromText(Struct, frozen=True):
 def match_pattern(pattern: str, meaning: str) -> Meta:
     """In an Annotated text: the pattern of the whole text, and what a message says that the text must be."""
     return Meta(pattern=rf"\A(?:{pattern})\Z", title=meaning)
+
+
+def match_url(pattern: str, meaning: str) -> FromText:
+    """In an Annotated text: as `match_pattern`, of a URL, whose host and port can be read."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"must be {meaning}")
+        try:
+            _ = urlsplit(value).port
+        except ValueError:  # whose message may show a part of a password
+            raise ValueError("its host or port cannot be read (percent-encode / # @ : in a password)") from None
+        return value
+
+    return FromText(check)
 
 
 class Section(Struct, frozen=True, dict=True):
@@ -171,4 +187,4 @@ def check_address(value: str) -> str:
 
 
 Address = Annotated[str, FromText(check_address)]
-HttpUrl = Annotated[str, match_pattern(r"(https?://[^/\s]\S*)?", "an http:// or https:// URL")]
+HttpUrl = Annotated[str, match_url(r"(https?://[^/\s]\S*)?", "an http:// or https:// URL")]

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 from msgspec import Meta, field
 
 from neardup.config.schedule import Daily, Schedule, parse_duration, parse_schedule
-from neardup.config.section import Address, FromText, HttpUrl, Secret, Section, match_pattern, refuse_missing
+from neardup.config.section import Address, FromText, HttpUrl, Secret, Section, match_pattern, match_url, refuse_missing
 from neardup.core.text.extraction import Extraction
 from neardup.option_values import DEFAULT_LISTEN, Format, Target, explain_ending, format_of, read_target
 
@@ -105,7 +105,7 @@ class Content(Section, frozen=True, kw_only=True):
         ),
     ] = None
     endpoint: Annotated[
-        Annotated[str, match_pattern(r"https?://[^@\s]+", "an http:// or https:// URL without a password")] | None,
+        Annotated[str, match_url(r"https?://[^@\s]+", "an http:// or https:// URL without a password")] | None,
         Meta(description="URL of an S3-compatible store. Unset means AWS."),
     ] = None
     region: Annotated[
@@ -210,7 +210,7 @@ class Index(Section, frozen=True, kw_only=True):
     url: Annotated[
         Annotated[
             str,
-            match_pattern(
+            match_url(
                 r"sqlite:|(rediss?|unix)://.*", "sqlite: or a URL that begins with redis://, rediss:// or unix://"
             ),
         ],
