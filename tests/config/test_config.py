@@ -80,6 +80,8 @@ def athena(**changes: str | None) -> str:
     ("metrics", 'listen = "9108"', "metrics.listen: not HOST:PORT: '9108'"),
     ("metrics", 'listen = "localhost:99999"', "metrics.listen: not HOST:PORT: "),
     ("metrics", 'listen = "localhost:http"', "metrics.listen: not HOST:PORT: "),
+    ("metrics", 'listen = "127.0.0..1:9108"', "metrics.listen: not HOST:PORT: "),
+    ("metrics", f'listen = "{"a" * 64}:9108"', "metrics.listen: not HOST:PORT: "),
     ("export", 'format = "doc"', "export.format: "),
     ("export", 'path = "s3://bucket"', "export.path: not s3://BUCKET/KEY"),
     ("export", 'webhook = "example.com/x"', "export.webhook: "),

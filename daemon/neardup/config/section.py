@@ -181,7 +181,11 @@ def refuse_missing(section: Section, kind: str, needed: Iterable[str]) -> None:
 def check_address(value: str) -> str:
     """Return HOST:PORT unchanged.  Raises ValueError for anything else."""
     host, _, port = value.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
+    try:
+        encoded = host.encode("idna")  # as it is looked up
+    except UnicodeError:
+        encoded = b""
+    if not encoded or not port.isdecimal() or int(port) > 65535:
         raise ValueError(f"not HOST:PORT: {value!r}")
     return value
 
