@@ -8,15 +8,28 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import pytest
+from neardup.errors import Transient
+from neardup.http.problems import Refused
 from neardup.ledger import authors, connect
 from neardup.ops.contents import find_submission_fault
 from neardup.records import Language
+from neardup.serve import checks
 from neardup.serve.checks import MOST_WORDS
-from neardup.serve.messages import BatchAnswer, CheckAnswer, CompareAnswer, MatchesAnswer, Problem, Stored
-from neardup.serve.service import Service
+from neardup.serve.messages import (
+    BatchAnswer,
+    BatchRequest,
+    CheckAnswer,
+    CompareAnswer,
+    CompareRequest,
+    MatchesAnswer,
+    Problem,
+    Stored,
+)
+from neardup.serve.service import BUSY, Deadline, Service
 
 from tests.support.http_service import HttpClient, configuration, http_service, problem_of, send
 from tests.support.languages import CODES, SAMPLED
@@ -197,6 +210,33 @@ async def test_each_story_of_a_batch_has_its_own_result(client: HttpClient) -> N
     assert isinstance(clear, CheckAnswer) and clear.verdict == "clear"
     assert isinstance(short, Problem) and (short.status, short.reason) == (422, "too_short")
     assert isinstance(unknown, Problem) and unknown.errors[0].where == "language"
+
+
+async def test_a_request_of_several_stories_fails_once_all_of_its_work_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the work would go on outside its lane, beside that of the next request."""
+    stories = [{"language": "hi", "text": str(n)} for n in range(6)]
+    batch = BatchRequest.model_validate({"stories": stories})
+    pair = CompareRequest.model_validate({"a": {"text": "0"}, "b": {"text": "1"}})
+    ended: list[str]
+
+    async def read_slowly(_parts: object, text: str, _html: object) -> None:
+        if text == "0":
+            raise Transient("the ledger is locked")
+        await asyncio.sleep(0)
+        ended.append(text)
+        raise Refused(BUSY, text)
+
+    monkeypatch.setattr(checks, "read_text", read_slowly)
+    for answering, others in (
+        (checks.check_batch(Mock(), batch, Deadline(60)), 5),
+        (checks.compare(Mock(), pair, Deadline(60)), 1),
+    ):
+        ended = []
+        with pytest.raises(Transient, match="is locked"):
+            await answering
+        assert len(ended) == others, "work was left behind"
 
 
 async def test_a_wrong_request_says_what_is_wrong(client: HttpClient) -> None:

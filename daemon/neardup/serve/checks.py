@@ -4,8 +4,8 @@ Each function is an operation of `serve.operations`.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 from msgspec import to_builtins
 
@@ -66,6 +66,16 @@ async def load_compared_story(parts: ServiceParts, side: messages.ComparedStory)
     return LoadedStory(found, {})
 
 
+async def _finish_all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results, once all have ended: what goes on after an answer has no turn in a lane.  Raises the first error."""
+    results = list[T]()
+    for result in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+        results.append(result)
+    return results
+
+
 # Checks.
 
 
@@ -87,7 +97,7 @@ async def check_batch(parts: ServiceParts, request: messages.BatchRequest, deadl
             except Refused as refused:
                 return messages.make_problem(refused)
 
-    return messages.BatchAnswer(results=await asyncio.gather(*map(result_of, request.stories)))
+    return messages.BatchAnswer(results=await _finish_all(map(result_of, request.stories)))
 
 
 async def put(
@@ -254,7 +264,7 @@ async def _find_draft(parts: ServiceParts, story_id: StoryId) -> drafts.Draft:
 
 async def compare(parts: ServiceParts, request: messages.CompareRequest, deadline: Deadline) -> messages.CompareAnswer:
     """POST /v1/compare.  Raises as `load_compared_story` does."""
-    a, b = await asyncio.gather(load_compared_story(parts, request.a), load_compared_story(parts, request.b))
+    a, b = await _finish_all(load_compared_story(parts, side) for side in (request.a, request.b))
     common = await parts.reader.do(read_common, a, b)
     found = await asyncio.to_thread(find_evidence, a, b, choose_thresholds(parts.config.detection, a, b), common)
     return messages.CompareAnswer(
