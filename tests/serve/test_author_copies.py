@@ -131,7 +131,7 @@ async def test_a_verdict_is_shown_without_its_note_and_not_similar_ends_a_copy(w
 
 
 async def test_the_digest_has_the_new_copies_of_every_author(watch: Watch) -> None:
-    seen, after = dict[str, int](), ""
+    seen, after = dict[str, int](), "&after="
     while True:
         query = f"?since=2026-01-01T00:00:00Z&limit=1{after}"
         digest = Digest.model_validate_json(await watch.send("GET", f"/v1/authors/copies{query}"))

@@ -209,7 +209,12 @@ async def author_copies_of(
 async def new_copies(parts: ServiceParts, query: messages.DigestQuery, _: Deadline) -> messages.Digest:
     """GET /v1/authors/copies."""
     found = await parts.reader.do(
-        _read_in_snapshot, author_copies.list_news, parse_time(query.since), query.after, query.limit + 1, MOST_NEWS
+        _read_in_snapshot,
+        author_copies.list_news,
+        parse_time(query.since),
+        query.after or None,  # as on the first page
+        query.limit + 1,
+        MOST_NEWS,
     )
     shown = found[: query.limit]
     return messages.Digest(
