@@ -16,7 +16,7 @@ from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
 from neardup.errors import Fatal, Forgotten, Misuse, TooLarge
 from neardup.ledger import candidates, files, lock, marks, outbox, stories, submissions
 from neardup.pipeline import upkeep
-from neardup.query.check import Submission
+from neardup.query.check import Examined, Submission
 from neardup.records import Fingerprinted, Language, MarkReason, Skip, Skipped, Story
 from structlog.testing import capture_logs
 
@@ -264,3 +264,26 @@ async def test_what_the_store_did_not_answer_is_verified_later(platform: Checked
     platform.is_available = True
     await platform.upkeep.do_due_work()
     assert await platform.flagged() == {(1, 2): SIMILAR}
+
+
+async def test_a_deadline_is_that_of_both_checks(platform: CheckedLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, examine, examined = words_of(HINDI, "a"), platform.checker.examine, list[int | None]()
+    await platform.add(HINDI, 1, original)
+    platform.is_available = False
+
+    async def examine_until_late(submission: Submission, *, deadline: float | None) -> Examined:
+        found = await examine(submission, deadline=deadline)
+        examined.append(submission.story_id)
+        await platform.add(HINDI, 3, original[:195])
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: time.monotonic() + 3600)
+        return found
+
+    monkeypatch.setattr(platform.checker, "examine", examine_until_late)
+    result = await platform.submissions.put(Submission(HINDI, text_of(original[:190]), 2), None, deadline=600)
+    monkeypatch.undo()
+    assert result.estimated and [match.story_id for match in result.matches] == [1]
+    assert examined == [2], "it was checked again after its deadline"
+    assert set(platform.reads) == {1}, "a text was read after the deadline"
+    platform.is_available = True
+    await platform.upkeep.do_due_work()
+    assert await platform.flagged() == {(1, 2): SIMILAR, (2, 3): SIMILAR}

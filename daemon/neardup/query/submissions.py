@@ -78,12 +78,13 @@ class Submissions:
         and as `Checker.check`.
         """
         story = _make_story(submission, path)
+        until = None if deadline is None else asyncio.get_running_loop().time() + deadline
         if not restore:
             await self._ledger.do(stories.refuse_forgotten, story.id)
         story, text = await self._ledger.do(submissions.complete, story), submission.text
         submission = replace(submission, author_id=story.author_id, published_at=story.published_at)
         kept = await asyncio.to_thread(_choose_page, page, text, self._max_bytes)
-        examined = await self.checker.examine(submission, deadline=deadline)
+        examined = await self.checker.examine(submission, deadline=_measure_rest(until))
         kept_path = ""
         if path is None:
             kept_path = await asyncio.to_thread(submitted_pages.write, self._ledger.path, story.id, kept)
@@ -99,8 +100,12 @@ class Submissions:
         # What a check leaves out, the story's own text on record, is the text that was submitted.
         if not stored.unseen.ids and not stored.unseen.by_passages:
             return replace(examined.result, left_out=None)
-        await self._verify_rest(story.id, deadline)
-        return replace(await self.checker.check(submission, deadline=deadline), left_out=None)
+        await self._verify_rest(story.id, until)
+        left = _measure_rest(until)
+        if left is not None and left <= 0:
+            reasons = (*examined.result.reasons, "there was no time for the stories that were stored meanwhile")
+            return replace(examined.result, estimated=True, reasons=reasons, left_out=None)
+        return replace(await self.checker.check(submission, deadline=left), left_out=None)
 
     async def _store(
         self, outcome: Fingerprinted, text: Text, page: str, examined: Examined, *, restore: bool
@@ -125,11 +130,11 @@ class Submissions:
             await asyncio.to_thread(submitted_pages.remove, self._ledger.path, unused)
         return stored
 
-    async def _verify_rest(self, story_id: int, seconds: float | None) -> None:
+    async def _verify_rest(self, story_id: int, until: float | None) -> None:
         """Verify the pairs of a story that its check did not see; those that take too long are verified by a run."""
         verifier = Verifier(self._ledger, self._detection, algorithm(), self._texts, lambda *_: None)
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout_at(until):
                 await verifier.verify(await self._ledger.do(candidates.list_pending_of_stories, [story_id]))
 
     async def put_draft(self, draft: Draft) -> None:
@@ -156,6 +161,11 @@ class Submissions:
         known, path = await self._ledger.do(stories.forget, story_id, known_only=True)
         await asyncio.to_thread(submitted_pages.remove, self._ledger.path, path)
         return known
+
+
+def _measure_rest(until: float | None) -> float | None:
+    """The seconds until a time of the event loop, negative afterwards."""
+    return None if until is None else until - asyncio.get_running_loop().time()
 
 
 def _make_story(submission: Submission, path: str | None) -> Story:
