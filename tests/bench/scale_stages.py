@@ -157,12 +157,13 @@ async def daily(setup: Setup, stories: Sequence[Fingerprinted]) -> Figures:
 async def sweep(setup: Setup) -> Figures:
     """The work of a sweep before verification: read all fingerprints, nominate; and finding the near pairs alone."""
     ledger = Ledger(setup.ledger)
+    last_change = await ledger.do(outbox.read_last_seq)
     sizes = {Language(name): n for name, n in (await ledger.do(count_by_language)).items()}
     work = Sweep(
         ledger, DETECTION, VERSION, section=Run(), open_readers=_no_readers, stop=asyncio.Event(), watch=ignore_progress
     )
     with _timed() as load:
-        by_language = await load_fingerprints(ledger, sizes, asyncio.Event())
+        by_language = await load_fingerprints(ledger, sizes, last_change, asyncio.Event())
     figures: Figures = {"load": load["seconds"], "near": 0.0, "nominate": 0.0, "pairs": 0, "left_out": 0}
     for language in sizes:
         hamming, stories = DETECTION.of(language).hamming, by_language.pop(language)

@@ -20,13 +20,14 @@ from neardup.errors import Fatal
 from neardup.index.passages import join
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.join import JoinStep
-from neardup.ledger import Ledger, candidates, connect, passages, stories
+from neardup.ledger import Ledger, candidates, connect, languages, outbox, passages, stories
 from neardup.ledger.candidates import Matches
 from neardup.nomination.passages import PassageNomination
 from neardup.pipeline import passage_sweep
 from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.scratch import make_scratch_folder
+from neardup.pipeline.sweep import load_fingerprints
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Language, Story
 
@@ -180,6 +181,31 @@ def test_stories_that_come_and_go_during_a_sweep_change_no_other_pairs(
             with changed_meanwhile(change):
                 await swept(changed, Detection())
             assert await pending(changed) == {pair for pair in await pending(whole) if gone.isdisjoint(pair)}
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(play(Path(folder)))
+
+
+@settings(deadline=None, max_examples=count_examples(25))
+@given(corpora, st.sets(st.integers(0, 11)), st.sets(st.integers(0, 12)))
+def test_a_sweep_takes_the_stories_that_were_there_when_it_began_and_still_are(
+    corpus: list[Made], removed: set[int], edited: set[int]
+) -> None:
+    want = {
+        language: [n for n, (spoken, _) in enumerate(corpus) if spoken == language] for language in (HINDI, BENGALI)
+    }
+
+    async def play(folder: Path) -> None:
+        with closing(Ledger(folder / "l.db")) as ledger:
+            await committed(ledger, list(enumerate(corpus)))
+            last_change = await ledger.do(outbox.read_last_seq)
+            sizes = {Language(name): n for name, n in (await ledger.do(languages.count_by_language)).items()}
+            for story_id in removed:
+                await ledger.do(stories.forget, story_id)
+            await committed(ledger, [(n, (HINDI, {n})) for n in edited - removed])
+            found = await load_fingerprints(ledger, sizes, last_change, asyncio.Event())
+        for language, loaded in found.items():
+            assert loaded.ids.tolist() == [n for n in want[language] if n not in removed | edited]
 
     with TemporaryDirectory() as folder:
         asyncio.run(play(Path(folder)))

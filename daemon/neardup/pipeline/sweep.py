@@ -79,9 +79,12 @@ class SweepCheckpoint(Struct):
 
 
 async def load_fingerprints(
-    ledger: Ledger, sizes: Mapping[Language, int], stop: asyncio.Event
+    ledger: Ledger, sizes: Mapping[Language, int], last_change: int, stop: asyncio.Event
 ) -> dict[Language, LanguageFingerprints]:
     """The fingerprints of languages with so many stories, by id; incomplete if `stop` is set meanwhile.
+
+    Stories that were submitted or edited after `last_change` are left out: they are looked up.  The sizes were counted
+    after it, so that there is room for the others.
 
     Raises Fatal for a language of more than MAX_STORIES.
     """
@@ -95,18 +98,20 @@ async def load_fingerprints(
         page := await ledger.do(versions.list_fingerprints_after, number, STORIES_PER_READ)
     ):
         number = int(page.numbers[-1])
-        for language, selected in page.by_language():
+        for language, selected in page.where(page.numbers <= last_change).by_language():
             if (array := arrays.get(language)) is None:
                 continue
             read = slice(ends[language], ends[language] + len(selected))
             for name in LanguageFingerprints.__struct_fields__:
                 getattr(array, name)[read] = getattr(selected, name)
             ends[language] = read.stop
-    for array in arrays.values():
+    for language, whole in arrays.items():
+        # stories may have been removed meanwhile
+        columns = {name: getattr(whole, name)[: ends[language]] for name in LanguageFingerprints.__struct_fields__}
+        arrays[language] = array = LanguageFingerprints(**columns)
         order = np.argsort(array.ids, kind="stable")
         if np.any(order[1:] < order[:-1]):
-            for name in LanguageFingerprints.__struct_fields__:
-                column = getattr(array, name)
+            for column in columns.values():
                 column[:] = column[order]
     return arrays
 
@@ -168,9 +173,9 @@ class Sweep:
         return ended
 
     async def _sweep(self, verifier: Verifier, sync: PassageSync, scratch: Path) -> bool:
+        checkpoint = await SweepCheckpoint.load(self._ledger, self._detection)
         sizes = await self._ledger.do(count_by_language)
         self._size = sum(sizes.values())
-        checkpoint = await SweepCheckpoint.load(self._ledger, self._detection)
         stop, show = self._stop, self._show_passages
         passages = PassageSweep(sync, self._ledger, self._detection, scratch, stop=stop, show=show)
         if not await passages.find_common(checkpoint.through):
@@ -179,7 +184,7 @@ class Sweep:
         await self._verify(verifier)  # candidates that an interrupted sweep left pending
         self._done = sum(size for language, size in sizes.items() if language in checkpoint.languages)
         left = {Language(language): size for language, size in sizes.items() if language not in checkpoint.languages}
-        fingerprints = await load_fingerprints(self._ledger, left, self._stop)
+        fingerprints = await load_fingerprints(self._ledger, left, checkpoint.basis["last_change"], self._stop)
         for language, size in left.items():
             if not await self._sweep_language(language, fingerprints.pop(language)):
                 return False
