@@ -101,6 +101,24 @@ def test_a_story_whose_text_went_is_known_until_it_is_forgotten(db: sqlite3.Conn
     assert not stories.forget(db, 1, known_only=True).known
 
 
+def test_a_story_that_is_forgotten_while_its_page_is_read_leaves_nothing(db: sqlite3.Connection) -> None:
+    dead_letters.add_interrupted(db, [1, 2])
+    for story_id in (1, 2, 3, 4):
+        stories.forget(db, story_id)
+    commit(
+        db,
+        fingerprinted(1, 1),
+        DeadLettered(Story(2, HINDI, title="रहस्य"), Dead.STORE_ERROR, "why"),
+        Skipped(Story(3, HINDI), Skip.MISSING),
+        DeadLettered(
+            BadRow("4", Dead.BAD_LANGUAGE, "no known language", name="TLH/secret.html"), Dead.BAD_LANGUAGE, ""
+        ),
+        DeadLettered(BadRow("row:x", Dead.BAD_ID, "no id"), Dead.BAD_ID, "no id"),
+    )
+    assert dead_letters.count_by_reason(db) == {"bad_id": 1}
+    assert stories.read_stored_versions(db, [1]) == dead_letters.count_interruptions(db) == {}
+
+
 def test_forgetting_a_story_removes_all_its_records(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1), fingerprinted(2, 1), pairs={(1, 2)})
     verify_pending(db)

@@ -62,8 +62,13 @@ def settle(db: sqlite3.Connection, outcomes: "Outcomes") -> None:
         " ON CONFLICT (key) DO UPDATE SET reason = ?2, error = ?3, story = ?4, attempts = attempts + 1, last_at = ?5",
         dead_letters,
     )
+    end_interruptions(db, outcomes.keys)
+
+
+def end_interruptions(db: sqlite3.Connection, keys: Iterable[int | str]) -> None:
+    """Record that stories are not interrupted any more; other keys are ignored."""
     held = count_interruptions(db)
-    if cleared := held.keys() & set(outcomes.keys):
+    if cleared := held.keys() & set(keys):
         _put_interrupted(db, Counter({story_id: n for story_id, n in held.items() if story_id not in cleared}))
 
 

@@ -16,6 +16,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.errors import Forgotten
 from neardup.ledger import (
@@ -47,7 +48,7 @@ from neardup.ledger import (
 from neardup.ledger.passages import NONE_FOUND, FoundCommon, forget_examples
 from neardup.ledger.runs import get, put, put_checkpoint
 from neardup.ledger.story_rows import pack_etag, pack_id, unpack_etag
-from neardup.records import BandedFingerprint, Checkpoint, Skip, Skipped, StoredVersion
+from neardup.records import BandedFingerprint, Checkpoint, ListedRow, Skip, Skipped, StoredVersion, Story
 
 if TYPE_CHECKING:
     from neardup.core.columns import FingerprintedStories, Outcomes
@@ -101,14 +102,15 @@ class Removed(NamedTuple):
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
     """Write one batch in one transaction; returns how many matches of each story were left out."""
     with transaction(db):
-        made, skipped = _leave_out_forgotten(db, batch.outcomes)
+        outcomes = _leave_out_forgotten(db, batch.outcomes)
+        made, skipped = outcomes.made, [outcome for outcome in outcomes.others if isinstance(outcome, Skipped)]
         gone = [outcome.story.id for outcome in skipped if outcome.reason in TEXT_IS_GONE]
         outdated = _list_outdated(db, batch.matches, [*made.stories.ids, *gone])
         _remove(db, gone)
         update(db, [outcome for outcome in skipped if outcome.reason is Skip.UNCHANGED])
         put_versions(db, made)
         marks.put(db, made, skipped)
-        dead_letters.settle(db, batch.outcomes)
+        dead_letters.settle(db, outcomes)
         left_out = [candidates.nominate(db, matches) for matches in batch.matches]
         candidates.request_selection(db, outdated)
         verification.put_common(db, batch.common)
@@ -128,14 +130,24 @@ def _list_outdated(
     return [matches.story_id for matches in cut if not former.isdisjoint((*matches.ids, *matches.by_passages))]
 
 
-def _leave_out_forgotten(db: sqlite3.Connection, outcomes: "Outcomes") -> tuple["FingerprintedStories", list[Skipped]]:
-    """The stories with new texts and the skipped ones, without those forgotten while their pages were read."""
-    made, skipped = outcomes.made, [outcome for outcome in outcomes.others if isinstance(outcome, Skipped)]
-    gone = find_forgotten(db, [*made.stories.ids, *(outcome.story.id for outcome in skipped)])
+def _leave_out_forgotten(db: sqlite3.Connection, outcomes: "Outcomes") -> "Outcomes":
+    """The outcomes but those of stories that were forgotten while their pages were read."""
+    made, others = outcomes.made, outcomes.others
+    ids_of_others = [_get_story_id(outcome.story) for outcome in others]
+    gone = find_forgotten(db, [*made.stories.ids, *(story_id for story_id in ids_of_others if story_id is not None)])
     if not gone:
-        return made, skipped
+        return outcomes
+    dead_letters.end_interruptions(db, gone)
     rows = [n for n, story_id in enumerate(made.stories.ids) if story_id not in gone]
-    return made.take(rows), [outcome for outcome in skipped if outcome.story.id not in gone]
+    left = [outcome for outcome, story_id in zip(others, ids_of_others, strict=True) if story_id not in gone]
+    return replace(outcomes, made=made.take(rows), others=left)
+
+
+def _get_story_id(row: ListedRow) -> int | None:
+    """The id of a listed story, also of one in no known language; None for a row that names no story."""
+    if isinstance(row, Story):
+        return row.id
+    return None if row.name is None else int(row.key)
 
 
 def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
