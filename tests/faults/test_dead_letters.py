@@ -1,10 +1,11 @@
 """Dead letters are listed, counted, retried and dropped."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.ledger import dead_letters
+from neardup.ledger import dead_letters, read, stories
 from neardup.ledger.dead_letters import DeadLetterFilter
 from neardup.records import Dead, DeadLettered, Skip, Skipped, Story
 
@@ -63,6 +64,24 @@ def test_pages_under_one_id_are_said_whatever_the_order(make_neardup: Make, tmp_
     assert listed_letters(neardup)["by_reason"] == {}
 
 
+def test_the_other_page_under_an_id_is_taken_on_request(neardup: Neardup, tmp_path: Path) -> None:
+    manifest = tmp_path / "listed.csv"
+    first, second = (path.removeprefix("/stories/") for path in PATHS[:2])
+    manifest.write_text(
+        "".join(["id,language,path,updated_at\n", *(f"7,HINDI,{path},2026-01-01\n" for path in (first, second))])
+    )
+    neardup.configure(embedded())
+    assert neardup("daily", "--json", NEARDUP_SOURCE__MANIFEST=str(manifest)).facts["dead_lettered"] == {
+        "duplicate_id": 1
+    }
+    [letter] = listed_letters(neardup)["dead_letters"]
+    done = neardup("retry", str(letter["key"]), "--json")
+    assert (done.facts["listed"], done.facts["fingerprinted"]) == (1, 1), done.err
+    assert listed_letters(neardup)["by_reason"] == {}
+    with closing(read(neardup.ledger)) as db:
+        assert stories.read_stored_versions(db, [7])[7].path == second
+
+
 def test_dead_letters_are_listed_retried_and_dropped(with_dead_letters: tuple[Neardup, Ended]) -> None:
     neardup, _ = with_dead_letters
     listed = listed_letters(neardup)
@@ -111,11 +130,11 @@ def test_several_pages_of_dead_letters_are_all_retried() -> None:
     db = ledger_in_memory()
     ids = range(3 * dead_letters.PAGE)
     commit(db, *(DeadLettered(Story(n, ODIA, title="ଶୀର୍ଷକ"), Dead.STORE_ERROR, "why") for n in ids))
-    found: list[Story] = []
-    while page := dead_letters.list_retriable(db, DeadLetterFilter(), found[-1].key if found else ""):
+    found: list[tuple[str, Story]] = []
+    while page := dead_letters.list_retriable(db, DeadLetterFilter(), found[-1][0] if found else ""):
         found += page
-    assert sorted(story.id for story in found) == list(ids)
-    assert found[0].title == "ଶୀର୍ଷକ" and found[0].language == ODIA
+    assert sorted(story.id for _, story in found) == list(ids)
+    assert found[0][1].title == "ଶୀର୍ଷକ" and found[0][1].language == ODIA
 
 
 def test_a_story_with_an_outcome_is_no_longer_interrupted() -> None:

@@ -180,11 +180,19 @@ def _read_flagged(db: "sqlite3.Connection", since: int, *, same_author: bool) ->
         return list(names.show_ids(db, rows, PAIRS.story_ids))
 
 
-def _make_key(value: str) -> str:
-    """The key of a dead letter: that of a row as it is, or that of a story by its listed id."""
+def _list_keys(value: str) -> list[str]:
+    """The keys that a dead letter may have which is shown with this one.
+
+    That of a row is shown as it is, and that of a story by its listed id, followed by the path of a further page.  A
+    name and a path may both contain what stands between them.
+    """
+    from neardup.ledger.dead_letters import PAGE_OF
     from neardup.source.parse import ROW_KEY
 
-    return value if value.startswith(ROW_KEY) else str(parse_story_id(value))
+    if value.startswith(ROW_KEY):
+        return [value]
+    parts = [(value[:n], value[n:]) for n in range(1, len(value)) if value[n] == PAGE_OF]
+    return [f"{parse_story_id(listed)}{path}" for listed, path in [(value, ""), *parts]]
 
 
 keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...")
@@ -214,7 +222,7 @@ def dead_letters_(
     if webhooks:
         _list_dead_events(config, keys, reason, drop=drop, as_json=as_json)
         return
-    choice = DeadLetterFilter(reason, tuple(map(_make_key, keys)))
+    choice = DeadLetterFilter(reason, [key for shown in keys for key in _list_keys(shown)])
     if drop:
         if not keys and reason is None:
             raise Misuse("--drop needs KEYs or --reason")
@@ -247,9 +255,11 @@ def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, webhoo
     if webhooks:
         _retry_events(config, keys, reason, as_json=as_json)
         return
+    keys_of = {shown: _list_keys(shown) for shown in keys}
     with open_to_write(config.ledger.path) as db:
-        dead_letters.refuse_unknown(db, shown := {_make_key(shown): shown for shown in keys})
-    run_and_print(config, "retry", as_json, dead_letters=DeadLetterFilter(reason, tuple(shown)))
+        dead_letters.refuse_unknown(db, keys_of)
+    chosen = DeadLetterFilter(reason, [key for possible in keys_of.values() for key in possible])
+    run_and_print(config, "retry", as_json, dead_letters=chosen)
 
 
 def _read_dead_events(

@@ -54,9 +54,10 @@ def settle(db: sqlite3.Connection, outcomes: "Outcomes") -> None:
     """
     made, others = outcomes.made.stories.ids, outcomes.others
     dead_letters = [(_make_key(outcome), *fields) for outcome in others if (fields := _describe_outcome(outcome))]
-    recovered = [*map(str, made), *(outcome.story.key for outcome in others if _describe_outcome(outcome) is None)]
-    remove(db, recovered)
+    settled = [outcome.story for outcome in others if isinstance(outcome, Skipped) and outcome.reason != Skip.MISSING]
+    remove(db, map(str, [*made, *(story.id for story in settled)]))
     remove(db, map(_make_page_key, made, outcomes.made.stories.paths))
+    remove(db, (_make_page_key(story.id, story.path) for story in settled))
     db.executemany(
         "INSERT INTO dead_letters (key, reason, error, story, first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)"
         " ON CONFLICT (key) DO UPDATE SET reason = ?2, error = ?3, story = ?4, attempts = attempts + 1, last_at = ?5",
@@ -163,29 +164,34 @@ def count_by_reason(db: sqlite3.Connection, choice: DeadLetterFilter = ALL) -> d
     return dict(rows.fetchall())
 
 
-def refuse_unknown(db: sqlite3.Connection, shown: Mapping[str, str]) -> None:
-    """Raises Misuse for a key of no dead letter, or of a row that names no story; a key maps to its shown form."""
-    found = dict(
-        db.execute(f"SELECT key, story ->> 'language' FROM dead_letters WHERE key {AMONG}", (dump_list(shown),))
-    )
-    for key in shown:
-        if key not in found:
-            raise Misuse(f"no dead letter {shown[key]}")
-        if found[key] is None:
-            raise Misuse(f"the dead letter {shown[key]} is a row that names no story: mend the listing, then drop it")
+def refuse_unknown(db: sqlite3.Connection, keys_of: Mapping[str, Sequence[str]]) -> None:
+    """Raises Misuse for a key of no dead letter, or of a row that names no story.
+
+    `keys_of` are the keys that each may be which is shown so.
+    """
+    for shown, keys in keys_of.items():
+        query = f"SELECT story ->> 'language' FROM dead_letters WHERE key {AMONG}"
+        spoken = [language for (language,) in db.execute(query, (dump_list(keys),))]
+        if not spoken:
+            raise Misuse(f"no dead letter {shown}")
+        if not any(spoken):
+            raise Misuse(f"the dead letter {shown} is a row that names no story: mend the listing, then drop it")
 
 
-def list_retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str) -> list[Story]:
-    """The next stories by key; those that only an operator mends only where their keys or their reason are selected."""
+def list_retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str) -> list[tuple[str, Story]]:
+    """The keys behind this one, ascending, and their stories, some at a time.
+
+    Those that only an operator mends are among them only where their keys or their reason are selected.
+    """
     condition, values = choice.condition
     if choice == ALL:
         condition = f"reason NOT IN ('{Dead.QUARANTINED}', '{Dead.DUPLICATE_ID}')"
     rows = db.execute(
-        f"SELECT story FROM dead_letters WHERE {condition} AND story ->> 'language' IS NOT NULL AND key > ?"
+        f"SELECT key, story FROM dead_letters WHERE {condition} AND story ->> 'language' IS NOT NULL AND key > ?"
         " ORDER BY key LIMIT ?",
         (*values, after, PAGE),
     )
-    return [_load_story(row[0]) for row in rows]
+    return [(key, _load_story(text)) for key, text in rows]
 
 
 def read_quarantined(db: sqlite3.Connection) -> dict[int, Story]:

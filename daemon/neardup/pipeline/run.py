@@ -264,7 +264,8 @@ class Run:
         section = self._parts.section
         breaker = CircuitBreaker(quarantine.read_all, section.breaker_share, section.breaker_after)
         last_before_listing = await self._read_last_before_listing()
-        worker = Worker(self._read_known, breaker, self._parts.languages, last_before_listing)
+        is_retried, languages = self._options.dead_letters, self._parts.languages
+        worker = Worker(self._read_known, breaker, languages, last_before_listing, is_retried=is_retried)
         return Pipeline(
             worker.admit,
             worker.work,

@@ -128,7 +128,8 @@ class Worker:
     """Turns listed rows into outcomes.
 
     `load_known` loads what the ledger holds for story ids; `read` reads pages, unless they still have the given ETags;
-    `languages` are those that stories may be labelled with.  `last_change` is as for `ListedStories`.
+    `languages` are those that stories may be labelled with.  `last_change` is as for `ListedStories`.  A page that
+    `is_retried` is read though its story has the same date on record, perhaps of another page.
     """
 
     def __init__(
@@ -137,11 +138,14 @@ class Worker:
         read: ReadPages,
         languages: Languages,
         last_change: int = 0,
+        *,
+        is_retried: bool = False,
     ) -> None:
         self._listed = ListedStories(last_change)
         self._load_known = load_known
         self._read = read
         self._languages = languages
+        self._is_retried = is_retried
 
     async def admit(self, rows: Jobs) -> tuple[Jobs, Outcomes]:
         """The stories whose pages must be read, and the outcomes of the other rows.  Raises as `load_known` does."""
@@ -201,7 +205,7 @@ class Worker:
         if story.updated_at < known.updated_at:
             return Skipped(story, Skip.SUPERSEDED, was_asked=False)
         unchanged = story.updated_at == known.updated_at and story.language == known.language
-        return Skipped(story, Skip.UNCHANGED, was_asked=False) if unchanged else None
+        return Skipped(story, Skip.UNCHANGED, was_asked=False) if unchanged and not self._is_retried else None
 
     async def _read_once(self, jobs: Jobs, deliver: Deliver, *, is_last_try: bool) -> list[Story]:
         """Read pages, and return the stories that crashed; at the last try, that is their outcome instead."""

@@ -85,12 +85,12 @@ def _select_updated(stories: StoryColumns, since: int) -> StoryColumns:
 
 
 class DeadLetters:
-    """The stories that `page(key)` returns, a page of those behind this key at a time, until a page is empty.
+    """The stories that `page(key)` returns with their keys, a page of those behind this key at a time.
 
-    `size` is the number of stories, and a story's position counts them from 1.
+    The last page is empty.  `size` is the number of stories, and a story's position counts them from 1.
     """
 
-    def __init__(self, page: Callable[[str], Awaitable[Sequence[Story]]], size: int) -> None:
+    def __init__(self, page: Callable[[str], Awaitable[Sequence[tuple[str, Story]]]], size: int) -> None:
         self._page = page
         self.name = "dead letters"
         self.size = size
@@ -99,8 +99,8 @@ class DeadLetters:
         """All of them; `since` and `resume` are ignored."""
         after, position = "", 0
         while page := await self._page(after):
-            yield StoryColumns.of(replace(story, position=n) for n, story in enumerate(page, position + 1))
-            after, position = page[-1].key, position + len(page)
+            yield StoryColumns.of(replace(story, position=n) for n, (_, story) in enumerate(page, position + 1))
+            after, position = page[-1][0], position + len(page)
 
 
 async def ignore_checkpoint(_: Checkpoint) -> None:
