@@ -125,17 +125,17 @@ class InFlight:
                 self._map = mmap.mmap(file.fileno(), size)
         except OSError as error:
             raise Fatal(f"cannot write {self._path}: {error.strerror}") from error
-        self._words = memoryview(self._map).cast("Q")  # the id + 1 of a story, or 0
+        self._words = memoryview(self._map).cast("Q")  # of stories, see _make_word, or 0
 
     def replace(self, stories: Collection[int]) -> None:
         """Keep these stories on record, and no others."""
-        for slot, word in enumerate([story_id + 1 for story_id in stories] + [0] * (len(self._words) - len(stories))):
+        for slot, word in enumerate([*map(_make_word, stories), *[0] * (len(self._words) - len(stories))]):
             self._words[slot] = word
 
     def remove(self, stories: Collection[int]) -> None:
         """Remove those of these stories that are on record."""
         for slot, word in enumerate(self._words):
-            if word and word - 1 in stories:
+            if word and _read_word(word) in stories:
                 self._words[slot] = 0
 
     def close(self) -> None:
@@ -147,4 +147,13 @@ class InFlight:
 
 def _parse_record(record: bytes) -> list[int]:
     words = memoryview(record[: len(record) // WORD_BYTES * WORD_BYTES]).cast("Q")
-    return [word - 1 for word in words if word]
+    return [_read_word(word) for word in words if word]
+
+
+def _make_word(story_id: int) -> int:
+    """The id of a story, a work's as well, in 64 bits; 0 is that of none."""
+    return (story_id + 1) % (1 << 64)
+
+
+def _read_word(word: int) -> int:
+    return word - 1 if word <= 1 << 63 else word - 1 - (1 << 64)
