@@ -204,5 +204,7 @@ async def test_a_story_that_is_forgotten_closes_its_complaints_and_is_quoted_and
     assert "मूल" not in posted, "an event still names the story"
     await send(client, "DELETE", "/v1/stories/2")
     assert {(await complaint_of(client, number)).outcome for number in (1, 2)} == {"story_removed"}
-    [hidden] = [json.loads(event) for (event,) in db.execute("SELECT event FROM webhook_events")]
+    hidden, *closed = [json.loads(event) for (event,) in db.execute("SELECT event FROM webhook_events")]
     assert (hidden["event"], hidden["stories"]) == ("hide", []), "the author's event still names the story"
+    steps_posted = [(event["complaint"], event["step"], event["outcome"]) for event in closed]
+    assert steps_posted == [(number, "closed", "story_removed") for number in (1, 2)], "not every step is posted"

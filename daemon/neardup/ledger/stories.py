@@ -238,16 +238,18 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
     shown = names.read_shown_ids(db, ids)
     removed = _remove(db, list(ids))
     removed += first_seen.forget(db, ids)
+    # Before complaints are closed, which is announced: a marked story would be announced by its name.
+    removed += marks.remove(db, list(ids))
+    for story_id in ids:
+        webhook_events.forget(db, story_id, shown[story_id])
     for story_id in ids:
         removed += drop_known_since(db, story_id)
         for table in ("flags", "meaning_flags"):
             removed += db.execute(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
         complaints.forget_story(db, story_id, shown[story_id])
-        webhook_events.forget(db, story_id, shown[story_id])
         removed += db.execute("DELETE FROM drafts WHERE story_id = ?", (story_id,)).rowcount
         removed += dead_letters.remove_pages(db, story_id)
-    removed += marks.remove(db, list(ids))
     removed += dead_letters.remove(db, [str(story_id) for story_id in ids])
     removed += works.remove(db, ids)
     similarities.refresh(db)
