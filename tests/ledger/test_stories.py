@@ -2,6 +2,7 @@
 a compact column returns the original text.
 """
 
+import json
 import sqlite3
 from contextlib import closing
 
@@ -9,15 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
-from neardup.ledger import stories
+from neardup.ledger import cases, complaints, stories, verdicts, webhook_events
 from neardup.ledger.stories import remove_all
-from neardup.records import Fingerprinted, Skip, Skipped, Story
+from neardup.records import FIRST_ID_OF_NAMES, Fingerprinted, Mark, MarkReason, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, fingerprinted, ledger_in_memory
+from tests.support.complaints import EVIDENCE, put_complaint
+from tests.support.copied_spans import flag_spans
 from tests.support.languages import HINDI
 from tests.support.sampling import count_examples
+from tests.support.verdicts import give_verdict
 
 RECORDED = 1_000
+NAME = "रहस्य"
 
 
 def known_since(db: sqlite3.Connection) -> int | None:
@@ -53,6 +58,39 @@ def test_forgotten_story_leaves_no_time() -> None:
         commit(db, fingerprinted(1, 1))
         stories.forget(db, 1)
         assert db.execute("SELECT count(*) FROM known_before").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("is_emptied", [False, True])
+def test_a_forgotten_story_is_named_nowhere(is_emptied: bool) -> None:
+    """Neither in what is on record nor in what waits to be posted; what is compared meanwhile brings nothing back."""
+    story, source, other = (FIRST_ID_OF_NAMES + n for n in (1, 2, 3))
+    listed = dict[int, Story]()
+    with closing(ledger_in_memory()) as db:
+        webhook_events.subscribe(db, [webhook_events.VERDICTS, webhook_events.FLAGS])
+        for story_id, name in ((story, NAME), (source, "source"), (other, "other")):
+            listed[story_id] = Story(story_id, HINDI, path=f"{name}.html", title=name, name=name)
+            commit(db, Fingerprinted(listed[story_id], fingerprint_of(bytes(16)), None))
+        for pair in ((story, source), (story, other), (source, other)):
+            flag_spans(db, *pair)
+        webhook_events.collect_flags(db, same_author=True)
+        complained = [put_complaint(db, *pair) for pair in ((story, source), (source, story))]
+        quoting = EVIDENCE | {"matches": [EVIDENCE["matches"][0] | {"story_id": NAME, "title": NAME}]}
+        for number in complained:
+            complaints.put_evidence(db, number, quoting)
+            complaints.put_evidence(db, number, None, f"story {story}: there is no page {NAME}.html")
+        cases.refresh(db)
+        give_verdict(db, [(source, other)], Verdict.QUOTATION)
+        assert NAME in str(verdicts.list_events_of_decision(db, 1)[0]["cases"])
+        if is_emptied:
+            commit(db, Skipped(listed[story], Skip.EMPTY, marks=(Mark(MarkReason.EMPTY, ""),)))
+        stories.forget(db, story)
+        for number in complained:
+            complaints.put_evidence(db, number, quoting)
+            complaints.put_evidence(db, number, None, f"story {story}: there is no page {NAME}.html")
+        assert [line for line in db.iterdump() if NAME in line] == []
+        events = [json.loads(event) for (event,) in db.execute("SELECT event FROM webhook_events")]
+        assert [event["cases"] for event in events if event["event"] == "verdict"] == [[]]
+        assert [event["story_id"] for event in events if event.get("step") == "closed"] == [story]
 
 
 def test_languages_keep_their_numbers_in_the_ledger() -> None:

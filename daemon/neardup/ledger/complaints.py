@@ -182,13 +182,30 @@ def read_original_text(db: sqlite3.Connection, number: int) -> str | None:
 
 
 def put_evidence(db: sqlite3.Connection, number: int, evidence: dict[str, Any] | None, note: str = "") -> None:
-    """Record the evidence of a complaint, or without it, in the note, why it cannot be made."""
+    """Record the evidence of a complaint, or without it, in the note, why it cannot be made.
+
+    Neither is kept if a text of the complaint was removed or forgotten meanwhile: both may name or quote it.
+    """
     with transaction(db):
+        if (gone := _describe_gone(db, number)) is not None:
+            evidence, note = None, gone
         if evidence is None:
             _log(db, number, Step.EVIDENCE_FAILED, None, note)
             return
         _set_evidence(db, number, evidence)
         _log(db, number, Step.EVIDENCE_MADE, None)
+
+
+def _describe_gone(db: sqlite3.Connection, number: int) -> str | None:
+    """Which text of a complaint is not on record any more, in words; None if none is missing."""
+    story_id, original_id, is_forgotten = db.execute(
+        "SELECT story_id, original_id, original_text = x'' FROM complaints WHERE complaint_id = ?", (number,)
+    ).fetchone()
+    if is_forgotten:
+        return "the text of the original was forgotten with the complainant"
+    named = [story_id] if original_id is None else [story_id, original_id]
+    held = {row[0] for row in db.execute(f"SELECT id FROM stories WHERE id {AMONG}", (dump_list(named),))}
+    return next((f"story {lost} is not on record any more" for lost in named if lost not in held), None)
 
 
 # What is said of a complaint, and how it ends.
@@ -305,7 +322,7 @@ def forget_complainant(db: sqlite3.Connection, number: int, by: str | None) -> b
 
 
 def forget_story(db: sqlite3.Connection, story_id: int, shown: ShownId) -> None:
-    """Erase what evidence quotes of a removed story, its title and its name, and close the complaints about it.
+    """Erase what evidence quotes of a removed story, its title, name and path, and close the complaints about it.
 
     Runs within the caller's transaction.  `shown` is how the id was shown while the story was on record.
     """
@@ -323,6 +340,11 @@ def forget_story(db: sqlite3.Connection, story_id: int, shown: ShownId) -> None:
         if is_quoted:
             evidence["passages"] = []
         _set_evidence(db, number, evidence)
+    db.execute(
+        "UPDATE complaint_steps SET note = '' WHERE step = ? AND note <> '' AND complaint_id IN"
+        " (SELECT complaint_id FROM complaints WHERE story_id = ? OR original_id = ?)",
+        (Step.EVIDENCE_FAILED, story_id, story_id),
+    )
     about = f"SELECT complaint_id FROM complaints WHERE story_id = ? AND {OPEN}"
     for (number,) in db.execute(about, (story_id,)).fetchall():
         _close(db, number, STORY_REMOVED, None, "")

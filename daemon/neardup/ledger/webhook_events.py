@@ -171,7 +171,8 @@ def drop_dead(db: sqlite3.Connection, keys: Collection[str]) -> int:
 def forget(db: sqlite3.Connection, story_id: int, shown: ShownId) -> None:
     """Remove the events that name a story, by its id or as it is `shown`, within the caller's transaction.
 
-    An author's event lists several stories, and loses only this one.
+    An author's event lists several stories, and that of a verdict its cases, which are named by stories: these lose
+    only this one.
     """
     db.execute(
         "DELETE FROM webhook_events WHERE EXISTS (SELECT 1 FROM json_tree(event)"
@@ -180,7 +181,8 @@ def forget(db: sqlite3.Connection, story_id: int, shown: ShownId) -> None:
     )
     db.execute(
         "UPDATE webhook_events SET event = json_remove(event, found.fullkey)"
-        " FROM (SELECT event_id, fullkey FROM webhook_events, json_tree(event, '$.stories') WHERE atom IN (?, ?)) found"
+        " FROM (SELECT event_id, fullkey FROM webhook_events, json_tree(event)"
+        " WHERE path IN ('$.stories', '$.cases') AND atom IN (?, ?)) found"
         " WHERE webhook_events.event_id = found.event_id",
         (story_id, shown),
     )

@@ -104,6 +104,7 @@ async def test_a_given_text_is_shown_whole_and_forgotten_with_its_complainant(
         page = (await get(client, "/complaint/1"))[1]
         assert " ".join(TEXT[:12]) not in page and "a text that the complainant gave" in page
         assert (await post(client, "/complaint/1", action="evidence"))[0] == 303
+    complaints.put_evidence(db, 1, evidence)  # which was being made while the complainant was forgotten
     forgotten = complaint_of(db)
     assert forgotten.evidence == evidence | {"passages": []}
     assert forgotten.log[-1].note == "the text of the original was forgotten with the complainant"
