@@ -11,13 +11,18 @@ from pathlib import Path
 import pytest
 from neardup.config import Detection
 from neardup.core.verify.tiers import PARTIAL, RETOLD, TRANSLATED
+from neardup.errors import Conflict
 from neardup.ledger import connect, meaning_flags
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
-from neardup.records import Fingerprinted, Story
+from neardup.moderation.desk.deciding import NewVerdict
+from neardup.moderation.desk.meaning import undo_latest
+from neardup.moderation.desk.moderators import Moderator
+from neardup.records import Fingerprinted, Story, Verdict
 
-from tests.support.builders import commit, fingerprint_of, fingerprinted, flag_pair
+from tests.support.builders import commit, fingerprint_of, fingerprinted, flag_pair, ledger_in_memory
 from tests.support.desk_client import Client, get, hidden_fields, named_client, post
 from tests.support.languages import HINDI, TAMIL
+from tests.support.verdicts import give_verdict
 
 EARLIER, LATER, RETELLING = 1, 2, 3
 
@@ -67,6 +72,25 @@ async def test_a_verdict_leads_to_the_next_pair_and_can_be_undone(client: Client
     assert re.search(r"Retold.*?0\.50</td>", by_margin, re.DOTALL), "precision by kind and margin"
     assert await post(client, f"{path}/undo", hidden_fields(decided, "undone")) == 303
     assert path in (await get(client, "/meaning"))[1]
+
+
+def test_a_decision_on_a_case_is_not_undone_at_one_of_its_pairs() -> None:
+    """Nor by who may not decide all of them: here a story of one pair was rewritten, and retells what it copied."""
+    with closing(ledger_in_memory()) as db:
+        commit(db, fingerprinted(1, 101, HINDI), fingerprinted(2, 102, HINDI), fingerprinted(3, 103, TAMIL))
+        for copy in (2, 3):
+            flag_pair(db, 1, copy, PARTIAL)
+        give_verdict(db, [(1, 2), (1, 3)], Verdict.PLAGIARISM)
+        commit(db, fingerprinted(2, 104, HINDI))
+        hash_of = dict(db.execute("SELECT id, text_hash FROM stories"))
+        meaning_flags.put(db, [MeaningFlag(1, 2, RETOLD, 0.5, [ChunkPair(0, 0, 0.7)], hash_of[1], hash_of[2])], "m")
+        before = list(db.iterdump())
+        for spoken in ((HINDI,), ()):
+            seen = str(meaning_flags.identify_state(db, 1, 2))
+            given = NewVerdict(Verdict.REOPENED, "", Moderator("Chitra", languages=spoken), seen)
+            with pytest.raises(Conflict, match="of 2 pairs: undo it at its case"):
+                undo_latest(db, (1, 2), given)
+        assert list(db.iterdump()) == before
 
 
 async def test_a_pair_that_is_not_flagged_is_not_found(client: Client) -> None:

@@ -177,7 +177,10 @@ async def undo(request: web.Request) -> web.StreamResponse:
 
 
 def undo_latest(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:
-    """Undo the latest verdict on a pair; returns the number of its decision.  Raises Conflict, and NotPermitted."""
+    """Undo the latest verdict on a pair; returns the number of its decision.  Raises Conflict, and NotPermitted.
+
+    A verdict that a case got is not undone here, where its other pairs are not shown.
+    """
     _require(db, pair, given.moderator)
     if str(meaning_flags.identify_state(db, *pair)) != given.seen:
         raise Conflict("another moderator has decided this pair meanwhile: look at it again")
@@ -185,6 +188,9 @@ def undo_latest(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:
     if latest is None:
         raise Conflict("this verdict was undone before")
     decision = int(latest["decision"])
+    if (pairs := len(verdicts.list_of_decision(db, decision))) > 1:
+        raise Conflict(f"this verdict is of {pairs} pairs: undo it at its case")
+    given.moderator.require(verdicts.list_languages(db, decision))
     verdicts.undo(db, decision, given.moderator.name, verdicts.identify_state(db, verdicts.list_flags(db, decision)))
     return decision
 
