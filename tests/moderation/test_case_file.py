@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Mapping
 from contextlib import closing
 from html import unescape
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -140,7 +141,13 @@ async def test_file_is_the_same_each_time_until_something_changes(folder: Path) 
     assert compute_digest("<article></article>\n") == compute_digest("<article></article>")
 
 
-async def test_verdict_that_clears_a_story_stays_on_file_and_its_source_names_its_copies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tick", [1, -1])
+async def test_verdict_that_clears_a_story_stays_on_file_and_its_source_names_its_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tick: int
+) -> None:
+    """The last verdict counts, also if the clock was put back meanwhile."""
+    times = count(10_000_000, tick * 1_000_000)
+    monkeypatch.setattr(verdicts, "now_ms", lambda: next(times))
     texts = [words_of(HINDI, k, 150) for k in range(3)]
     sources = [CopiedFrom(text, [(150 * k, 0, 150)], author="abc"[k]) for k, text in enumerate(texts)]
     with closing(connect(tmp_path / "neardup.db")) as db:

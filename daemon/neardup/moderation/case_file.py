@@ -125,7 +125,7 @@ class CaseFile(Struct, frozen=True):
         given = [event for event in self.events if event["event"] == "verdict" and event["decision"] not in undone]
         standing: list[Event] = []
         decided: set[tuple[int, int]] = set()
-        for event in reversed(given):
+        for event in sorted(given, key=lambda event: event["decision"], reverse=True):  # a clock may go back
             if pairs := [pair for pair in event["pairs"] if (pair["a"], pair["b"]) not in decided]:
                 standing.append(event | {"pairs": pairs})
                 decided |= {(pair["a"], pair["b"]) for pair in pairs}
