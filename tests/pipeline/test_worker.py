@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from neardup.config import Content
 from neardup.core.languages import SHIPPED
 from neardup.core.text.extraction import Extraction
@@ -18,6 +19,7 @@ from neardup.records import (
     Dead,
     DeadLettered,
     Fingerprinted,
+    Language,
     Mark,
     MarkReason,
     Outcome,
@@ -99,6 +101,12 @@ async def test_a_crash_is_dead_lettered_not_raised(tmp_path: Path) -> None:
 
     made = await Worker(unknown, read_singly(broken), SHIPPED).outcome(STORY)
     assert made == DeadLettered(STORY, Dead.CRASHED, "ZeroDivisionError: oh")
+
+
+async def test_a_story_in_a_language_that_was_removed_is_dead_lettered(tmp_path: Path) -> None:
+    story = replace(STORY, language=Language("KLINGON"))
+    made = await worker_of(Content(url=f"file:{tmp_path}")).outcome(story)
+    assert made == DeadLettered(story, Dead.BAD_LANGUAGE, "unknown language 'KLINGON'")
 
 
 async def test_an_error_of_the_ledger_ends_the_run(tmp_path: Path) -> None:

@@ -151,13 +151,12 @@ class Worker:
         """The stories whose pages must be read, and the outcomes of the other rows.  Raises as `load_known` does."""
         if rows.bad:
             return rows[:0], Outcomes(NONE_MADE, [DeadLettered(row, row.reason, row.error) for row in rows.bad])
-        known = await self._load_known(rows.stories.ids)
-        if not known:
+        known, settled = await self._load_known(rows.stories.ids), self._refuse_unknown_languages(rows.stories)
+        if not known and not settled:
             return rows, Outcomes(NONE_MADE, [])
-        settled = dict[int, Skipped | DeadLettered]()
         versions = dict[int, StoredVersion]()
         for n, story_id in enumerate(rows.stories.ids):
-            if (version := known.get(story_id)) is not None:
+            if n not in settled and (version := known.get(story_id)) is not None:
                 story = rows.stories.story(n)
                 if (outcome := self._decide_unread(story, version)) is not None:
                     settled[n] = outcome
@@ -165,6 +164,15 @@ class Worker:
                     versions[story_id] = version
         left = [n for n in range(len(rows)) if n not in settled]
         return Jobs(rows.stories.take(left), known=versions), Outcomes(NONE_MADE, list(settled.values()))
+
+    def _refuse_unknown_languages(self, listed: StoryColumns) -> dict[int, Skipped | DeadLettered]:
+        """The outcomes, by place, of dead letters in languages that the configuration had when they were listed."""
+        unknown = set(listed.languages).difference(self._languages)
+        return {
+            n: DeadLettered(listed.story(n), Dead.BAD_LANGUAGE, f"unknown language {language!r}")
+            for n, language in enumerate(listed.languages if unknown else ())
+            if language in unknown
+        }
 
     async def work(self, jobs: Jobs, deliver: Deliver) -> None:
         """Read the pages of stories and deliver their outcomes as they arrive; one that crashes is read once more.
@@ -212,14 +220,16 @@ class Worker:
         unread, crashed = set(jobs.stories.ids), list[Story]()
 
         async def receive(read: PagesRead) -> None:
-            unread.difference_update(read.ids)
+            ids = read.ids
             if not is_last_try and (again := [story for story, result in read.others if _has_crashed(result)]):
                 crashed.extend(again)
                 read = replace(
                     read, others=[(story, result) for story, result in read.others if not _has_crashed(result)]
                 )
-            if read.ids:
-                await deliver(make_outcomes(read, jobs.known, self._languages))
+            outcomes = make_outcomes(read, jobs.known, self._languages) if read.ids else None
+            unread.difference_update(ids)  # what has failed until here is named, and not lost
+            if outcomes is not None:
+                await deliver(outcomes)
 
         known = jobs.known
         etags = [known[n].etag if n in known else None for n in jobs.stories.ids] if known else [None] * len(jobs)
