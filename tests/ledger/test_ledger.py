@@ -31,9 +31,9 @@ from neardup.ledger import (
 from neardup.ledger.flags import Selection
 from neardup.ledger.schema import OLDEST
 from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Skip, Skipped, Story
+from neardup.records import BadRow, Checkpoint, Dead, DeadLettered, Fingerprinted, Skip, Skipped, Story
 
-from tests.support.builders import commit, fingerprinted, verify_pending
+from tests.support.builders import commit, fingerprint_of, fingerprinted, verify_pending
 from tests.support.languages import HINDI
 
 
@@ -128,6 +128,18 @@ def test_forgetting_a_story_removes_all_its_records(db: sqlite3.Connection) -> N
     assert db.execute("SELECT count(*) FROM flags").fetchone() == (0,)
     assert dead_letters.count_by_reason(db) == {}
     assert set(stories.read_fingerprints(db, [1, 2])) == {1}
+
+
+def test_a_page_that_is_stored_while_its_folder_is_read_is_not_taken_for_gone(db: sqlite3.Connection) -> None:
+    def store(story_id: int) -> None:
+        story = Story(story_id, HINDI, path := f"{story_id}.html", name=path)
+        commit(db, Fingerprinted(story, fingerprint_of(story_id.to_bytes(16)), None))
+
+    store(1)
+    store(2)
+    last_change = outbox.read_last_seq(db)
+    store(3)
+    assert stories.list_unlisted_pages(db, {1}, last_change) == [2]
 
 
 def test_dead_letter_counts_attempts_until_recovery(db: sqlite3.Connection) -> None:

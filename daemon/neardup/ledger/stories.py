@@ -379,15 +379,17 @@ def read_stored_versions(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int
     }
 
 
-def list_unlisted_pages(db: sqlite3.Connection, listed: Collection[int]) -> list[int]:
+def list_unlisted_pages(db: sqlite3.Connection, listed: Collection[int], last_change: int) -> list[int]:
     """The stories that a folder once listed, each named by its path, and that are not among those `listed`.
 
+    `last_change` is the ledger's before the folder was read: pages that were stored since may have been overlooked.
     Also those that are in the dead letters alone.
     """
     rows = db.execute(
-        "SELECT id FROM stories WHERE id >= 0 AND name = path"
+        "SELECT id FROM stories WHERE id >= 0 AND name = path AND number <= ?"
         " UNION SELECT CAST(key AS INTEGER) FROM dead_letters WHERE key GLOB '[0-9]*' AND key NOT GLOB '*[^0-9]*'"
-        " AND (story IS NULL OR story ->> 'name' = story ->> 'path')"
+        " AND (story IS NULL OR story ->> 'name' = story ->> 'path')",
+        (last_change,),
     )
     return [story_id for (story_id,) in rows if story_id not in listed]
 

@@ -6,7 +6,7 @@ through the stages of neardup.pipeline.stages, and checks the index again before
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -235,7 +235,7 @@ class Run:
                 gauges = group.create_task(keep_gauges(parts.ledger, parts.index, parts.passages), name="gauges")
                 await parts.ledger.do(removed_texts.keep_for, parts.detection.remember_removed_days, now_ms())
                 if isinstance(source, Folder):
-                    await self._remove_gone(await source.find())
+                    await self._remove_gone(source)
                 ended = await pipeline.run(self._list_jobs(source))
                 if ended:
                     await self._finish_candidates(writer, readers, texts)
@@ -300,10 +300,12 @@ class Run:
             )
         await find_returned(parts.ledger, self._passages, parts.detection)
 
-    async def _remove_gone(self, listed: Collection[int]) -> None:
+    async def _remove_gone(self, folder: Folder) -> None:
         """Remove the stories whose pages are no longer in the folder, before a page that was renamed is compared."""
-        gone = await self._parts.ledger.do(stories.list_unlisted_pages, listed)
-        await remove_stories(self._parts.ledger, gone)
+        ledger = self._parts.ledger
+        last_change = await ledger.do(outbox.read_last_seq)
+        gone = await ledger.do(stories.list_unlisted_pages, await folder.find(), last_change)
+        await remove_stories(ledger, gone)
         self.summary.counts.removed = len(gone)
         if gone:
             log.info("stories were removed, because their pages are gone", stories=len(gone))
