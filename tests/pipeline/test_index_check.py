@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import AsyncMock, patch
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
 from neardup.core.columns import Outcomes
 from neardup.core.languages import LANGUAGES
+from neardup.errors import Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Completeness, Index
 from neardup.index.redis import open_redis
@@ -128,11 +130,16 @@ async def test_each_story_is_compared_once_a_round(scene: Scene, monkeypatch: py
     assert await scene.lacking() == []
 
 
-async def test_a_pair_that_was_missed_meanwhile_is_nominated(scene: Scene) -> None:
+@pytest.mark.parametrize("is_interrupted", [False, True])
+async def test_a_pair_that_was_missed_meanwhile_is_nominated(scene: Scene, is_interrupted: bool) -> None:
     buckets = scene.damaged.keys("*:*:????")
     scene.damaged.delete(buckets)  # nothing finds any story
     await scene.commit((STORIES + 10, 10))  # a copy of story 10, which its lookup missed
     await replay(scene.index, scene.ledger, VERSION)
+    if is_interrupted:  # after the repair, and before the lookup
+        silent = AsyncMock(side_effect=Transient("the index does not answer", "index_down"))
+        with patch.object(index_check, "find_matches", silent), pytest.raises(Transient):
+            await scene.night()
     await scene.night()
     pending = await scene.ledger.do(candidates.list_pending, BEFORE_ALL, 10)
     assert [(pair.a.id, pair.b.id) for pair in pending] == [(10, STORIES + 10)]

@@ -136,7 +136,8 @@ class Scrubbing(Struct, frozen=True):
 
     The stories with numbers up to `number` were compared in this round, and the passage segments that begin up to
     `passages`.  `round_ended_at` is when the last round ended, in milliseconds.  Of all rounds together, `stories`
-    were compared, of which `incomplete` lacked `missing` entries, and `damaged` segments were removed.
+    were compared, of which `incomplete` lacked `missing` entries, and `damaged` segments were removed.  Those with the
+    numbers `restored` are yet to be looked up.
     """
 
     number: int = 0
@@ -146,6 +147,7 @@ class Scrubbing(Struct, frozen=True):
     incomplete: int = 0
     missing: int = 0
     damaged: int = 0
+    restored: Sequence[int] = ()
 
     def end_round(self) -> "Scrubbing":
         """The state at the end of a round."""

@@ -205,18 +205,23 @@ async def _scrub_stories(index: Index, ledger: Ledger, detection: Detection) -> 
                 missing=sum(missing),
                 repair="restore",
             )
+            state = replace(
+                state,
+                incomplete=state.incomplete + len(incomplete),
+                missing=state.missing + sum(missing),
+                restored=sorted({*state.restored, *(story.number for story in incomplete)}),
+            )
+            await ledger.do(outbox.put_scrubbing, state)  # before a repair hides the loss
             await index.restore(incomplete)
             INDEX_MISSING.inc(sum(missing))
             INDEX_REPAIRS.labels("restored").inc()
-            await ledger.do(nominate_again, await find_matches(index, ledger, detection, incomplete) or [])
+        if restored := [story for story in stories if story.number in state.restored]:
+            matches = await find_matches(index, ledger, detection, restored)
+            if matches is None:
+                return
+            await ledger.do(nominate_again, matches)
         SCRUBBED.inc(len(stories))
-        state = replace(
-            state,
-            number=stories[-1].number,
-            stories=state.stories + len(stories),
-            incomplete=state.incomplete + len(incomplete),
-            missing=state.missing + sum(missing),
-        )
+        state = replace(state, number=stories[-1].number, stories=state.stories + len(stories), restored=())
         await ledger.do(outbox.put_scrubbing, state)
         if clock() > end:
             return
