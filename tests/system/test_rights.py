@@ -76,11 +76,12 @@ def test_complaints_of_a_file_are_recorded_or_named(backfilled: Neardup, tmp_pat
         ["77", "", "", *person],
         [COPY, "", "", *person],
         [COPY, "", "दो शब्द", *person],
+        [COPY, "", prose(2, 30_000), *person],
     ]
     ended = backfilled("complaints", "--add", str(write_rows(tmp_path / "a.csv", *rows)))
     assert ended.code == 1
     recorded = [line.partition(", due")[0] for line in ended.out.splitlines()]
-    assert recorded == ["line 3: complaint 1", "line 9: complaint 2"]
+    assert recorded == ["line 3: complaint 1", "line 9: complaint 2", "line 13: complaint 3"]
     for words in (
         "line 5: this is complaint 1",
         "line 7: the story is not on record",
@@ -89,7 +90,7 @@ def test_complaints_of_a_file_are_recorded_or_named(backfilled: Neardup, tmp_pat
     ):
         assert words in ended.err, ended.err
     listed = backfilled("complaints", "--json")
-    assert [complaint["evidence"]["compared_with"] for complaint in listed.rows] == ["story", "all"]
+    assert [complaint["evidence"]["compared_with"] for complaint in listed.rows] == ["story", "all", "text"]
     assert "meera" not in listed.out.lower()
     assert f"1  story {COPY}  due " in backfilled("complaints").out
     assert backfilled("complaints", "--closed").out == "No closed complaints.\n"

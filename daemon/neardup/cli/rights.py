@@ -139,6 +139,9 @@ def _make_complaint_record(complaint: "Complaint") -> dict[str, object]:
 
 def _read_complaints(path: Path) -> list[tuple[int, dict[str, str]]]:
     """The rows of a CSV file, each with the number of its last line.  Raises Misuse."""
+    from neardup.source.documents import LONGEST_CELL
+
+    csv.field_size_limit(LONGEST_CELL)  # an original_text may be a book
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, restval="", strict=True)
