@@ -70,6 +70,16 @@ def test_a_copy_is_consistent_while_a_run_is_under_way(make_neardup: Make, tmp_p
     assert state(neardup) == state(undisturbed), "a run that continued from a copy ended differently"
 
 
+def test_a_copy_may_have_a_name_that_is_not_utf8(neardup: Neardup) -> None:
+    connect(neardup.ledger).close()
+    command = neardup.command("backup", "\udcff.db")
+    env = neardup.env | {"PYTHONIOENCODING": "utf-8:strict"}  # as in most locales
+    done = subprocess.run(command, env=env, cwd=neardup.folder, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.startswith(rb"\udcff.db, "), done.stdout
+    assert assert_whole(neardup.folder / "\udcff.db") == 0
+
+
 def test_later_writes_are_not_in_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger, copy, last_seq = tmp_path / "neardup.db", tmp_path / "copy.db", outbox.read_last_seq
     with closing(connect(ledger)) as db:

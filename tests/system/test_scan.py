@@ -181,6 +181,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     for name, text in (
         ("a.txt", PROSE),
+        ("\udcff/a.txt", PROSE),
         ("held.db", "text"),
         ("pictures/photo.jpg", ""),
         ("tables/stories.csv", "text"),
@@ -202,6 +203,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["a.txt", "--language", "klingon"], ["--language: unknown language 'klingon'"]),
         (["a.txt", "--html", "nowhere/page.html"], ["--html: there is no folder nowhere"]),
         (["a.txt", "--keep", "nowhere/kept.db"], ["--keep: there is no folder nowhere"]),
+        (["\udcff", "--keep", "kept.db"], ["--keep: cannot write ", "not UTF-8"]),
         (["a.txt", "--keep", "held.db"], ["--keep: held.db exists already"]),
         (["a.txt", "--text", "story"], ["--text and --id name columns of a table"]),
         (["a.txt", "--against", "a.txt"], ["a.txt: no .txt, .md", "not in the reference"]),

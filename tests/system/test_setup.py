@@ -150,13 +150,14 @@ def test_init_for_athena_says_what_to_fill_in(empty: Neardup) -> None:
         ),
         (["--pages", "mine", "--language", "hi", "--body", "p["], ["not a CSS selector"]),
         (["--pages", "mine", "--language", "hi", "--index", "redis:localhost"], ["index.url"]),
+        (["--pages", "mine/\udcff"], ["cannot write config.toml", "not UTF-8"]),
         (["-o", "nowhere/config.toml"], ["--output: there is no folder nowhere"]),
     ],
 )
 def test_init_refuses_a_wrong_answer_and_leaves_nothing_behind(
     empty: Neardup, arguments: list[str], words: list[str]
 ) -> None:
-    for name in ("empty", "mine"):
+    for name in ("empty", "mine", "mine/\udcff"):
         (empty.folder / name).mkdir()
     (empty.folder / "mine" / "1.html").write_bytes((SAMPLES / "stories" / "HINDI" / "4100000.html").read_bytes())
     before = sorted(empty.folder.iterdir())

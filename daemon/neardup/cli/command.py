@@ -78,6 +78,7 @@ def make_standalone_command(function: Callable[..., None]) -> click.Command:
     @wraps(function)
     def with_errors_reported(**options: Any) -> None:
         console.set_up_logging()
+        console.escape_unprintable()
         try:
             function(**options)
         except NeardupError as error:

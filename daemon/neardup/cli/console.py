@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, TextIO
@@ -38,6 +39,12 @@ def set_up_logging() -> None:
     stderr = sys.stderr  # as it is now: a progress bar puts another one in its place, which breaks long lines
     set_up_log(lambda: _configure(stderr))
     logging.basicConfig(level=logging.WARNING, handlers=[_LinesOfLibraries(sys.stderr)])
+
+
+def escape_unprintable() -> None:
+    """Print a path that is not UTF-8 with escapes, as stderr does: work that is done must not end in an error."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def name_program() -> str:

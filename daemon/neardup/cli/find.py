@@ -82,6 +82,7 @@ def scan(
         listing = stack.enter_context(list_documents(request, texts, stdin))
         strip = propose_chrome(listing.pages)
         config = make_config(ledger, listing.url, strip)
+        config_path = None if keep is None else write_config(config)
         processes = stack.enter_context(scan_processes(config))
 
         async def find_and_write(_: "asyncio.Event") -> "Scan":
@@ -93,8 +94,8 @@ def scan(
 
         done = run_async(find_and_write)
         _show_outcomes(done, listing.left_out, strip)
-    if keep is not None:
-        click.echo(f"kept: {console.name_program()} --config {shlex.quote(str(write_config(config)))} review", err=True)
+    if config_path is not None:
+        click.echo(f"kept: {console.name_program()} --config {shlex.quote(str(config_path))} review", err=True)
     if fail and done.summary.counts.flagged:
         raise SystemExit(1)
 

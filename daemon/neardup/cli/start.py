@@ -255,7 +255,9 @@ def _write(values: "dict[str, Value]", output: Path) -> "Config":
     from neardup.ops.new_folder import make_config_text
 
     try:
-        output.write_text(make_config_text(values), encoding="utf-8")
+        output.write_bytes(make_config_text(values).encode())
+    except UnicodeEncodeError as error:
+        raise Misuse(f"cannot write {output}: it would hold a path or a text that is not UTF-8") from error
     except OSError as error:
         raise Fatal(f"cannot write {output}: {error.strerror}") from error
     return load(output)

@@ -170,7 +170,10 @@ def make_config(ledger: Path, url: str, strip: tuple[str, ...] = ()) -> Config:
 
 
 def write_config(config: Config) -> Path:
-    """Write the configuration beside the ledger; returns its path.  Raises Fatal if it cannot be written."""
+    """Write the configuration beside the ledger; returns its path.
+
+    Raises Misuse for a path that is not UTF-8, as all TOML is, Fatal if the file cannot be written.
+    """
     path = config.ledger.path.with_name(f"{config.ledger.path.name}.toml")
     lines = (
         "# Written by `neardup scan`, for `neardup show`, `export` and `review`.",
@@ -180,7 +183,9 @@ def write_config(config: Config) -> Path:
         f"[ledger]\npath = {json.dumps(config.ledger.path.name, ensure_ascii=False)}",
     )
     try:
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path.write_bytes(("\n".join(lines) + "\n").encode())
+    except UnicodeEncodeError as error:
+        raise Misuse(f"--keep: cannot write {path}: it would hold a path that is not UTF-8") from error
     except OSError as error:
         raise Fatal(f"cannot write {path}: {error.strerror}") from error
     return path
