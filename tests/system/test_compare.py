@@ -129,6 +129,7 @@ async def test_errors_of_a_comparison(editable: Neardup, tmp_path: Path) -> None
         (2, str(A), str(A.parent / ".." / "TAMIL" / A.name), "are the same story"),
         (2, "4104000", "9" * 19, "is neither a file nor a story in the ledger"),
         (2, "4104000", "no-such.html", "no-such.html is neither a file nor a story in the ledger"),
+        (2, "4104000", "क" * 1000, "is neither a file nor a story in the ledger"),
         (2, "4104000", str(tmp_path), "cannot read", "Is a directory"),
         (2, "4104000", "", "cannot read"),
         (1, str(tmp_path / "empty.html"), str(A), "empty.html: nothing to compare: empty"),

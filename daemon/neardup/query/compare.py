@@ -1,5 +1,6 @@
 """Compare two stories, each given by its id or as a file, by their current texts."""
 
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
@@ -90,7 +91,8 @@ async def load_pair(comparer: Comparer, first: str, second: str) -> list[LoadedS
 
 def _parse_argument(comparer: Comparer, argument: str) -> int | Path:
     is_name = parse_name(argument) is not None
-    if is_name and (comparer.ledger is None or Path(argument).exists() or not comparer.ledger.exists()):
+    is_file = os.path.exists(argument)  # noqa: PTH110 - Path refuses a name that is too long for a file
+    if is_name and (comparer.ledger is None or is_file or not comparer.ledger.exists()):
         return Path(argument)
     try:
         return parse_id(argument)
