@@ -31,6 +31,7 @@ async def client(tmp_path: Path) -> AsyncIterator[HttpClient]:
         ("GET /v1/check", {}, 405, "method-not-allowed"),
         ("GET /v2/check", {}, 404, "not-found"),
         ("GET /static/../app.py", {}, 404, "not-found"),
+        ("GET /static/" + 300 * "x", {}, 404, "not-found"),
         ("GET /v1/stories/" + 1001 * "x", {}, 422, "invalid"),
         ("DELETE /v1/stories/a%0Ab", {}, 422, "invalid"),
         ("GET /healthz", {"headers": {"Host": "evil.example"}}, 421, "other-host"),

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web, web_response
@@ -54,6 +55,22 @@ def answer_health(state: dict[str, Any]) -> web.Response:
 def answer_metrics() -> web.Response:
     """The metrics of the process, as Prometheus reads them."""
     return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def make_static_route(folder: Path) -> web.RouteDef:
+    """The route of the files of a folder.
+
+    That of aiohttp looks for whatever path a request names, and fails for a name that is too long for a file.
+    """
+    files = {path.name: path for path in folder.iterdir()}
+
+    async def send(request: web.Request) -> web.FileResponse:
+        path = files.get(request.match_info["name"])
+        if path is None:
+            raise web.HTTPNotFound
+        return web.FileResponse(path)
+
+    return web.get("/static/{name}", send)
 
 
 @asynccontextmanager

@@ -39,7 +39,7 @@ from neardup.http.requests import (
     read_bearer_token,
     refuse_other_machines,
 )
-from neardup.http.server import answer_health, answer_metrics, listening
+from neardup.http.server import answer_health, answer_metrics, listening, make_static_route
 from neardup.http.tokens import is_loopback
 from neardup.serve.author_tokens import AUTHOR_PREFIX
 from neardup.serve.messages import Answer, StoryId, make_problem
@@ -273,7 +273,7 @@ def make_application(service: Service) -> web.Application:
             web.get("/healthz", healthz),
             web.get("/readyz", readyz),
             web.get("/metrics", metrics),
-            web.static("/static", STATIC),
+            make_static_route(STATIC),
         ]
     )
     return app
