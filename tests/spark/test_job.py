@@ -213,3 +213,11 @@ def test_an_unknown_language_ends_in_one_line(neardup: Neardup) -> None:
     neardup.configure(embedded())
     wrong = neardup("spark", "--output", "out", "--input", "t.parquet", "--language", "Klingon")
     assert_one_line(wrong, 2, "--language", "Klingon")
+
+
+def test_a_session_that_cannot_be_opened_ends_in_one_line(neardup: Neardup) -> None:
+    """After what the launcher of Spark says."""
+    wrong = neardup("spark", "--output", "out", "--master", "local[1]", JAVA_HOME="/nonexistent")
+    assert wrong.code == 2, wrong.err
+    assert wrong.err.splitlines()[-1].startswith("neardup: cannot open a session of Spark: [JAVA_GATEWAY_EXITED]")
+    assert "Traceback" not in wrong.err

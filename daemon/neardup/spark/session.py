@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from neardup.errors import Fatal, NeardupError
+from neardup.errors import Fatal, Misuse, NeardupError
 
 Batches = Iterator[pa.RecordBatch]
 ARROW_TYPES = {
@@ -27,14 +27,15 @@ ARROW_TYPES = {
 def open_session(master: str | None) -> Iterator[SparkSession]:
     """Open a session, which ends with the context.
 
-    Without `master` it is the one that spark-submit or the environment names.  Raises Fatal for an error of Spark
-    inside the context.
+    Without `master` it is the one that spark-submit or the environment names.  Raises Misuse where it cannot be
+    opened, such as without Java or for a wrong master, Fatal for an error of Spark inside the context.
     """
     builder = SparkSession.builder.appName("neardup")
     if master is not None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.master(master)
-    spark = builder.getOrCreate()
+    with translate_spark_errors(Misuse, "cannot open a session of Spark"):
+        spark = builder.getOrCreate()
     try:
         with translate_spark_errors(Fatal, "the job failed"):
             yield spark
