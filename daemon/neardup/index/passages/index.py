@@ -7,7 +7,7 @@ later.  One process writes, while any number read; each lookup sees the segments
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Self
@@ -94,7 +94,11 @@ class PassageIndex:
 
     def measure_size(self) -> int:
         """The bytes of the segments."""
-        return sum(path.stat().st_size for path in self.list_files())
+        size = 0
+        for path in self.list_files():
+            with suppress(FileNotFoundError):  # it was merged with others since
+                size += path.stat().st_size
+        return size
 
     def list_files(self) -> list[Path]:
         """The segments, none of which is ever changed."""
