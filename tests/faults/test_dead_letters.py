@@ -5,9 +5,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neardup.ledger import dead_letters, read, stories
+from neardup.ledger import connect, dead_letters, read, runs, stories
 from neardup.ledger.dead_letters import DeadLetterFilter
-from neardup.records import Dead, DeadLettered, Skip, Skipped, Story
+from neardup.pipeline.run import LISTING_BEGAN
+from neardup.records import Checkpoint, Dead, DeadLettered, Skip, Skipped, Story
 
 from tests.support.builders import commit, fingerprinted, ledger_in_memory
 from tests.support.command import Ended, Neardup, embedded
@@ -62,6 +63,28 @@ def test_pages_under_one_id_are_said_whatever_the_order(make_neardup: Make, tmp_
     assert listed_letters(neardup)["by_reason"] == {"duplicate_id": 28}, "the page that is the story's now"
     assert neardup("forget", "7").code == 0
     assert listed_letters(neardup)["by_reason"] == {}
+
+
+def test_a_corrected_list_after_an_interrupted_backfill_names_each_story_for_the_first_time(
+    neardup: Neardup, tmp_path: Path
+) -> None:
+    wrong, right = (path.removeprefix("/stories/") for path in PATHS[:2])
+    manifest = tmp_path / "listed.csv"
+    neardup.configure(embedded())
+
+    def run(command: str, path: str) -> Ended:
+        manifest.write_text(f"id,language,path\n7,HINDI,{path}\n")
+        return neardup(command, "--json", NEARDUP_SOURCE__MANIFEST=str(manifest))
+
+    assert run("backfill", wrong).facts["fingerprinted"] == 1
+    with closing(connect(neardup.ledger)) as db:
+        runs.put_checkpoint(db, Checkpoint("the list before it was corrected", 40))
+        assert runs.get(db, LISTING_BEGAN) == "0"
+    run("daily", wrong)
+    with closing(connect(neardup.ledger)) as db:
+        assert runs.get(db, LISTING_BEGAN) == "0", "a backfill that is resumed would know no story of its own"
+    corrected = run("backfill", right)
+    assert (corrected.facts["dead_lettered"], corrected.facts["fingerprinted"]) == ({}, 1), corrected.err
 
 
 def test_the_other_page_under_an_id_is_taken_on_request(neardup: Neardup, tmp_path: Path) -> None:

@@ -39,7 +39,15 @@ from neardup.pipeline.submitted_pages import remove_unused
 from neardup.pipeline.summary import RunSummary
 from neardup.pipeline.upkeep import select_again, settle_all
 from neardup.pipeline.verifier import NewFlags, Verifier
-from neardup.pipeline.worker import Jobs, Worker, is_nearly_nothing_read, keep_examples, read_known, refuse_unreadable
+from neardup.pipeline.worker import (
+    Jobs,
+    ListedStories,
+    Worker,
+    is_nearly_nothing_read,
+    keep_examples,
+    read_known,
+    refuse_unreadable,
+)
 from neardup.pipeline.writer import BatchLookup, Writer
 from neardup.records import BadRow, Checkpoint, Skip, StoredVersion, format_time
 from neardup.source import Source
@@ -49,7 +57,7 @@ from neardup.telemetry.metrics import measure_latencies, read_stage_seconds
 
 FRESH_PAYS = 30_000  # stories: see deploy/docs/speed.md
 CheckpointWriter = Callable[[Checkpoint], Awaitable[None]]
-LISTING_BEGAN = "listing_began"  # key of the ledger's last change before the listing began
+LISTING_BEGAN = "listing_began"  # key of the ledger's last change before the listing of a backfill began
 PAGES_AHEAD = 2  # times as many pages are asked for as are fetched at once, so that no reader process waits
 EMPTY_LISTING = "[reference] lists no works; look at reference.manifest, or reference.sql for Athena"
 REMOVED_AT_ONCE = 100  # stories in one transaction
@@ -135,6 +143,7 @@ class Run:
         self._moves_watermark = False
         self._newest: int | None = None
         self._lists_everything = False
+        self._listed = ListedStories()
         self._held_before = 0
         self._fresh_proposal = FreshProposal(options)
 
@@ -263,9 +272,8 @@ class Run:
 
         section = self._parts.section
         breaker = CircuitBreaker(quarantine.read_all, section.breaker_share, section.breaker_after)
-        last_before_listing = await self._read_last_before_listing()
         is_retried, languages = self._options.dead_letters, self._parts.languages
-        worker = Worker(self._read_known, breaker, languages, last_before_listing, is_retried=is_retried)
+        worker = Worker(self._read_known, breaker, languages, self._listed, is_retried=is_retried)
         return Pipeline(
             worker.admit,
             worker.work,
@@ -331,26 +339,31 @@ class Run:
         """List the stories, a backfill from its checkpoint on, and keep the newest `updated_at`."""
         checkpoint = await self._parts.ledger.do(runs.read_checkpoint) if self._is_backfill else None
         self._newest = checkpoint.newest if checkpoint else None
-        resumes = checkpoint is not None and checkpoint.position > 0
         self.progress.resume_at(checkpoint.position if checkpoint else 0)
-        self._lists_everything = self._since is None and not resumes and not self._options.dead_letters
+        has_begun = False
         async for block in source.list_blocks(since=self._since, resume=checkpoint):
+            if not has_begun:  # only now is it known whether the listing of the checkpoint goes on
+                await self._begin_listing(source, checkpoint)
+                has_begun = True
             if not isinstance(block, BadRow):
                 # A watermark in the future would hide stories that are listed later.
                 times = [at for at in block.updated_at if at is not None and at <= self.summary.started_at]
                 self._newest = max([self._newest or 0, *times]) if times else self._newest
             yield Jobs.of(block)
+        if not has_begun:
+            await self._begin_listing(source, checkpoint)
         if isinstance(source, Folder):
             source.log_guesses()
 
-    async def _read_last_before_listing(self) -> int:
-        """The ledger's last change before the listing began, perhaps in a run that was killed."""
+    async def _begin_listing(self, source: Source, checkpoint: Checkpoint | None) -> None:
+        """Take note of the ledger's last change before the listing began, perhaps in a run that was killed."""
         ledger = self._parts.ledger
-        checkpoint = await ledger.do(runs.read_checkpoint) if self._is_backfill else None
-        recorded = await ledger.do(runs.get, LISTING_BEGAN) if checkpoint and checkpoint.position else None
-        last = await ledger.do(outbox.read_last_seq) if recorded is None else int(recorded)
-        await ledger.do(runs.put, LISTING_BEGAN, str(last))
-        return last
+        resumes = checkpoint is not None and checkpoint.position > 0 and checkpoint.listing == source.name
+        self._lists_everything = self._since is None and not resumes and not self._options.dead_letters
+        recorded = await ledger.do(runs.get, LISTING_BEGAN) if resumes else None
+        self._listed.last_change = await ledger.do(outbox.read_last_seq) if recorded is None else int(recorded)
+        if self._is_backfill:
+            await ledger.do(runs.put, LISTING_BEGAN, str(self._listed.last_change))
 
     async def _read_known(self, ids: Sequence[int]) -> Mapping[int, StoredVersion | Skip]:
         return await self._parts.reader.do(read_known, ids)

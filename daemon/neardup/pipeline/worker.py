@@ -100,8 +100,8 @@ class ListedStories:
     listing.  Of the others there is one bit each, so memory is flat.
     """
 
-    def __init__(self, last_change: int) -> None:
-        self._last_change = last_change
+    def __init__(self) -> None:
+        self.last_change = 0
         self._bits = bytearray()
 
     def add(self, story: Story, known: StoredVersion) -> bool:
@@ -109,7 +109,7 @@ class ListedStories:
 
         A row with another date is another version of the story, whose page may have moved.
         """
-        is_second = known.number > self._last_change or self._set_bit(known.number)
+        is_second = known.number > self.last_change or self._set_bit(known.number)
         is_version = None not in {story.updated_at, known.updated_at} and story.updated_at != known.updated_at
         if not is_second or is_version or (known.path or "").startswith(SUBMITTED):
             return False
@@ -128,7 +128,7 @@ class Worker:
     """Turns listed rows into outcomes.
 
     `load_known` loads what the ledger holds for story ids; `read` reads pages, unless they still have the given ETags;
-    `languages` are those that stories may be labelled with.  `last_change` is as for `ListedStories`.  A page that
+    `languages` are those that stories may be labelled with.  `listed` is of the listing that is read.  A page that
     `is_retried` is read though its story has the same date on record, perhaps of another page.
     """
 
@@ -137,11 +137,11 @@ class Worker:
         load_known: Callable[[Sequence[int]], Awaitable[Mapping[int, Known]]],
         read: ReadPages,
         languages: Languages,
-        last_change: int = 0,
+        listed: ListedStories | None = None,
         *,
         is_retried: bool = False,
     ) -> None:
-        self._listed = ListedStories(last_change)
+        self._listed = listed or ListedStories()
         self._load_known = load_known
         self._read = read
         self._languages = languages
