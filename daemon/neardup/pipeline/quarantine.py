@@ -39,7 +39,7 @@ class Quarantine:
     """Reads pages with `readers`, except those in quarantine.
 
     An async context manager.  While it is open, the stories that `list_costly` returns are kept on record as in
-    flight.  A story in quarantine is read again if it was edited since, or if `retry` is set.
+    flight.  A story in quarantine is read again if its `updated_at` has changed, or if `retry` is set.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Quarantine:
                 f"it was in flight at {deaths} deaths of the daemon, at the last one alone"
             )
         elif quarantined is not None and quarantined.updated_at == story.updated_at and not self._retry:
-            result = _make_refusal("it stays in quarantine until it is edited, or `neardup retry` names it")
+            result = _make_refusal("it stays in quarantine until its updated_at changes, or `neardup retry` names it")
         else:
             result = await self._readers.read(story, etag, alone=True)
         await deliver(make_results([(story, result)]))
