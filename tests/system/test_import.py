@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT
+from neardup.errors import Misuse
 from neardup.ledger import connect, flags, imports, now_ms, removed_texts, stories, verdicts
 from neardup.moderation.export.formats import type_times
 from neardup.moderation.export.tables import WHOLE_PAIRS, export_row, make_whole_row
@@ -245,6 +246,29 @@ def test_a_row_that_does_not_fit_is_refused_by_name(
     run = driver.start(second.folder, "import", str(path))
     assert_one_line(Ended(run.wait() or 0, run.stdout(), run.stderr()), 2, value if isinstance(value, str) else column)
     assert query(second, "SELECT count(*) FROM stories") == [(0,)]
+
+
+@pytest.mark.parametrize("column", ["flagged_at", "decided_at"])
+def test_flags_with_texts_as_times_are_refused_before_anything_is_written(
+    column: str, first: Neardup, make: Make, driver: Driver
+) -> None:
+    second = make()
+    folder = shutil.copytree(first.folder / "exported", second.folder / "exported")
+    table = parquet.read_table(folder / "flags")
+    place = table.column_names.index(column)
+    table = table.set_column(place, column, table.column(column).cast(pa.string()))
+    parquet.write_table(table, folder / "flags" / "all.parquet")
+    run = driver.start(second.folder, "import", str(folder))
+    assert_one_line(Ended(run.wait() or 0, run.stdout(), run.stderr()), 2, "all.parquet", column)
+    assert query(second, "SELECT count(*) FROM stories") == [(0,)]
+
+
+@pytest.mark.parametrize("wrong", [{"flagged_at": "2026-01-01T00:00:00Z"}, {"story_spans": f"[[0, {2**40}]]"}])
+def test_a_row_that_describes_no_flag_is_refused(wrong: dict[str, object]) -> None:
+    row: dict[str, object] = {"story_id": 1, "matched_id": 2, "kind": "exact", "hamming": 0}
+    assert read_flag(row, "v", 0) is not None
+    with pytest.raises(Misuse, match="not what an export writes"):
+        read_flag(row | wrong, "v", 0)
 
 
 def test_a_folder_without_fingerprints_is_refused(make: Make, driver: Driver) -> None:

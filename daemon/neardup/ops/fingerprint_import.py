@@ -106,7 +106,7 @@ def read_flag(row: FlagRow, version: str, now: int) -> ImportedFlag | None:
     try:
         status = row.get("status") or OPEN
         return None if status == WITHDRAWN else _make_flag(row, status, version, now)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise Misuse(f"a row of flags is not what an export writes: {type(error).__name__} {error}") from None
 
 
@@ -221,6 +221,7 @@ class Import:
             raise Misuse(f"{self._path}: no Parquet file of fingerprints is there")
         registry = app.config.registry
         self._rows = await asyncio.to_thread(fingerprint_file.count_fitting_rows, self._files, registry)
+        fingerprint_file.refuse_other_times(fingerprint_file.find_files(self._path, FLAGS))
         await admit_version(app.index, app.ledger, app.version)
         await self._passages.start()
         await self._passages.settle(self._stop)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 TIMES = ("published_at", "updated_at", "known_since")
+FLAG_TIMES = ("flagged_at", "decided_at")
 TEXTS = ("author_id", "path", "title", "page_title", "name", "series_id")
 NEEDED = ("id", "language", "text_hash", "simhash", "passages", "words", "shingles", "version")  # never null
 ROWS = 50_000  # of a batch
@@ -100,6 +101,19 @@ def count_fitting_rows(files: Sequence[Path], languages: Languages) -> int:
                 for language, version in set(pairs):
                     _refuse(file, language, version, expected)
     return rows
+
+
+def refuse_other_times(files: Sequence[Path]) -> None:
+    """Raise Misuse if a file of flags has times of another type, such as texts."""
+    import pyarrow as pa  # noqa: PLC0415 - loaded with the file
+
+    for file in files:
+        with open_parquet(file, str(file)) as opened:
+            for column in opened.schema_arrow:
+                if column.name in FLAG_TIMES and not (
+                    pa.types.is_timestamp(column.type) or pa.types.is_null(column.type)
+                ):
+                    raise Misuse(f"{file}: the column {column.name} has values of type {column.type}, not times")
 
 
 def _refuse(file: Path, language: str, version: str, expected: Mapping[str, str]) -> None:
