@@ -129,6 +129,10 @@ def test_outsiders_get_one_line_of_refusal(installed: Installation) -> None:
             assert ended.code in (1, 2), ended
             assert "Traceback" not in ended.err
             assert words in ended.err.splitlines()[-1], ended.err
+    doctor = installed.outsider("--config", str(readable), "doctor")
+    said = dict(line.split(": ", 1) for line in doctor.out.splitlines())
+    assert doctor.code == 1 and "Permission denied" in said["FAIL ledger"], doctor.out + doctor.err
+    assert "ok   fingerprints" in said, "the other checks were not made"
 
 
 def test_code_comes_from_files_only_where_executable_memory_is_refused() -> None:

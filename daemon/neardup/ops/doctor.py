@@ -116,6 +116,8 @@ async def examine(config: Config) -> AsyncIterator[CheckResult]:
             yield CheckResult(part, Level.WARN, str(warning))
         except NeardupError as error:
             yield CheckResult(part, Level.FAIL, str(error) or type(error).__name__)
+        except OSError as error:  # such as of a folder that the user may not enter
+            yield CheckResult(part, Level.FAIL, str(error))
 
 
 async def _check_ledger(config: Config) -> str:
