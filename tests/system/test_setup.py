@@ -177,7 +177,7 @@ def test_init_replaces_nothing(empty: Neardup) -> None:
 def test_the_demo_has_settings_and_a_ledger_of_its_own(empty: Neardup) -> None:
     own = empty.folder / "own.db"
     done = run(
-        empty, "demo", NEARDUP_LEDGER__PATH=str(own), NEARDUP_SOURCE__MANIFEST="/nowhere", NEARDUP_CONFIG="/no.toml"
+        empty, "demo", neardup_ledger__path=str(own), NEARDUP_SOURCE__MANIFEST="/nowhere", NEARDUP_CONFIG="/no.toml"
     )
     assert done.code == 0, done.err
     assert f"New flags ({len(PLANTED)})" in done.out and "neardup-demo" in done.out

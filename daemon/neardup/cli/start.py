@@ -277,7 +277,7 @@ def demo(folder: Path) -> None:
     from neardup.ops.new_folder import copy_samples
 
     config_path = copy_samples(folder)
-    for name in [name for name in os.environ if name.startswith(VARIABLE_PREFIX)]:
+    for name in [name for name in os.environ if name.upper().startswith(VARIABLE_PREFIX)]:
         del os.environ[name]  # settings of the user's own data
     run_and_print(load(config_path), "backfill", as_json=False)
     program = console.name_program()
