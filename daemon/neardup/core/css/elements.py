@@ -20,6 +20,15 @@ DRAWN_TEXTS = frozenset(("text", "foreignobject", "mtext", "mi", "mn", "mo", "ms
 PERHAPS_SHOWN = frozenset(("rt", "defs", "symbol"))  # beside a text, in small letters, or in another place
 LISTS = frozenset(("select",))
 CONTROLS = frozenset(("button", "textarea", "input"))
+# A shadow tree may stand in these and in custom elements, whose names have a hyphen; NOT_HOSTS are none (DOM 4.8).
+HOSTS = frozenset((
+    "article", "aside", "blockquote", "body", "div", "footer", "h1", "h2", "h3", "h4", "h5", "h6", "header", "main",
+    "nav", "p", "section", "span",
+))  # fmt: skip
+NOT_HOSTS = frozenset((
+    "annotation-xml", "color-profile", "font-face", "font-face-src", "font-face-uri", "font-face-format",
+    "font-face-name", "missing-glyph",
+))  # fmt: skip
 # The values of `display` that break the line.
 BREAKING = frozenset((
     "block", "flex", "grid", "table", "table-row", "table-cell", "table-caption", "list-item", "flow-root",
@@ -41,6 +50,11 @@ def _find_display_without_styles(tag: str, attributes: Attributes) -> str:
     if tag in NOT_SHOWN or "popover" in attributes or (tag == "dialog" and "open" not in attributes):
         return "none"
     return "block" if tag in BLOCKS else "inline-block" if tag in CONTROLS else "inline"
+
+
+def may_be_host(tag: str) -> bool:
+    """Whether a shadow tree may stand in the markup of an element."""
+    return tag in HOSTS or ("-" in tag and tag not in NOT_HOSTS)
 
 
 def is_block(display: str) -> bool:

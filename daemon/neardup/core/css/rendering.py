@@ -38,6 +38,7 @@ from neardup.core.css.elements import (
     PERHAPS_SHOWN,
     find_display,
     is_block,
+    may_be_host,
 )
 from neardup.core.css.generated_text import (
     is_aside,
@@ -100,9 +101,13 @@ def _get_slot(child: LexborNode) -> str:
     return child.attributes.get("slot") or "" if child.is_element_node else ""
 
 
-def find_shadow(children: Iterable[LexborNode]) -> LexborNode | None:
-    """The template that is the shadow tree of the parent of these children; None if there is none."""
-    return next((child for child in children if child.tag == "template" and "shadowrootmode" in child.attributes), None)
+def find_shadow(node: LexborNode, children: Iterable[LexborNode]) -> LexborNode | None:
+    """The template that is the shadow tree of an element with these children; None if there is none."""
+    return next(filter(_is_shadow, children), None) if may_be_host(node.tag or "") else None
+
+
+def _is_shadow(child: LexborNode) -> bool:
+    return child.tag == "template" and (child.attributes.get("shadowrootmode") or "").lower() in ("open", "closed")
 
 
 def read_markup(template: LexborNode) -> str:
@@ -433,7 +438,7 @@ def _render_children(node: LexborNode, style: Style, display: str, page: _Page) 
     if node.tag == "slot" and page.host is not None and (slotted := page.host.fill_slot(attributes.get("name") or "")):
         yield from ((child, _compute_slotted_style(child, style, page), True, page.host.page) for child in slotted)
         return
-    if (shadow := find_shadow(children)) is not None:
+    if (shadow := find_shadow(node, children)) is not None:
         yield from _render_page_within(read_markup(shadow), style, page._replace(host=Host(children, page, set())))
         return
     styles = [page.rules.read_element(child, style.custom)[1] if child.is_element_node else {} for child in children]
