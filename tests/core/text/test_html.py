@@ -196,6 +196,7 @@ SHOWN = [
     "<button>{}</button>", "<textarea>{}</textarea>", "<object>{}</object>", "<svg><text>{}</text></svg>",
     "<iframe srcdoc='<p>{}</p>'></iframe>", "<div><template shadowrootmode=open><p>{}</p></template></div>",
     "<details><summary></summary>{}</details>", "<dialog open>{}</dialog>", "<ruby>{}<rt>b</rt></ruby>",
+    "<rp style='display:block'>{}</rp>", "<style>rp{{display:block}}</style><p><rp>{}</rp></p>",
     "<div><template shadowrootmode=open><b><slot></slot></b></template>{}</div>",
     "<center><template shadowrootmode=open>b</template>{}</center>",
     "<font-face><template shadowrootmode=open>b</template>{}</font-face>",

@@ -14,7 +14,7 @@ NOT_SHOWN = frozenset((
     "area", "base", "datalist", "head", "link", "meta", "noembed", "noframes", "param", "rp", "script", "style",
     "title", "defs", "desc", "metadata", "symbol", "clippath", "annotation", "annotation-xml",
 ))  # fmt: skip
-NEVER_SHOWN = frozenset(("audio", "canvas", "meter", "noscript", "progress", "rp", "template", "video"))  # by any style
+NEVER_SHOWN = frozenset(("audio", "canvas", "meter", "noscript", "progress", "template", "video"))  # by any style
 DRAWINGS = frozenset(("svg", "math"))  # they show only the text of DRAWN_TEXTS
 DRAWN_TEXTS = frozenset(("text", "foreignobject", "mtext", "mi", "mn", "mo", "ms"))
 PERHAPS_SHOWN = frozenset(("rt", "defs", "symbol"))  # beside a text, in small letters, or in another place
