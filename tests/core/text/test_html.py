@@ -199,6 +199,7 @@ SHOWN = [
     "<rp style='display:block'>{}</rp>", "<style>rp{{display:block}}</style><p><rp>{}</rp></p>",
     "<div><template shadowrootmode=open><b><slot></slot></b></template>{}</div>",
     "<center><template shadowrootmode=open>b</template>{}</center>",
+    "<svg><x-a><template shadowrootmode=open></template></x-a><text>{}</text></svg>",
     "<font-face><template shadowrootmode=open>b</template>{}</font-face>",
     "<x-a><template shadowrootmode=Closed>{}</template>b</x-a>",
     "<div><template shadowrootmode=bogus>b</template>{}</div>",

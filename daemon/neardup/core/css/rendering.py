@@ -107,7 +107,9 @@ def find_shadow(node: LexborNode, children: Iterable[LexborNode]) -> LexborNode 
 
 
 def _is_shadow(child: LexborNode) -> bool:
-    return child.tag == "template" and (child.attributes.get("shadowrootmode") or "").lower() in ("open", "closed")
+    if child.tag != "template" or (child.attributes.get("shadowrootmode") or "").lower() not in ("open", "closed"):
+        return False
+    return bool(child.template_fragments())  # an element of SVG with this name has none
 
 
 def read_markup(template: LexborNode) -> str:
