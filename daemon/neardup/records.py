@@ -170,6 +170,7 @@ RENDER_REASONS = (
     "style sheet",
     "annotations",
     "little text",
+    "override",
     *(f"element {name}" for name in _ELEMENTS.split(", ")),
     *(f"attribute {name}" for name in _ATTRIBUTES.split(", ")),
 )

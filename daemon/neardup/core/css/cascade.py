@@ -33,10 +33,12 @@ NONE: Values = {}
 MOST_MATCHES = 200_000  # of rules and elements; each takes 300 bytes
 CONTROL = parse_declarations("font-size: 13px; color: black; background: #efefef; text-indent: 0").items
 OVERRIDE = parse_declarations("unicode-bidi: isolate-override").items
+ISOLATE = parse_declarations("unicode-bidi: isolate").items
 BOX = parse_declarations("overflow: hidden; display: inline-block").items
 UNSEEN = parse_declarations("visibility: hidden").items
 BROWSER_STYLES = {
-    "button": CONTROL, "textarea": CONTROL, "bdo": OVERRIDE, "mphantom": UNSEEN, "svg": BOX, "marquee": BOX,
+    "button": CONTROL, "textarea": CONTROL, "bdo": OVERRIDE, "bdi": ISOLATE, "output": ISOLATE, "mphantom": UNSEEN,
+    "svg": BOX, "marquee": BOX,
 }  # fmt: skip
 SIZED = frozenset(("svg", "marquee", "iframe"))  # by attributes
 # Attributes that are styles.
@@ -107,7 +109,8 @@ class Rules:
             for item in rule.declarations.items
         ]
         if not pseudo:
-            ranked = [*_list_browser_style(tag), *_list_hints(tag, attributes), *ranked, *_list_inline(attributes)]
+            ranked = [*_list_browser_style(tag, attributes), *_list_hints(tag, attributes), *ranked]
+            ranked += _list_inline(attributes)
         values = _take_last([item for _, item in sorted(ranked, key=itemgetter(0))], custom) if ranked else {}
         unsure = [rule.selector for _, rule in chosen if rule.is_doubtful and rule.declarations.acts]
         if not pseudo and _is_covered(rule for _, rule in every):
@@ -222,8 +225,8 @@ def _get_known(sheets: tuple[StyleSheet, ...]) -> Known:
     return known
 
 
-def _list_browser_style(tag: str) -> Iterator[Ranked]:
-    for declaration in BROWSER_STYLES.get(tag, ()):
+def _list_browser_style(tag: str, attributes: Attributes) -> Iterator[Ranked]:
+    for declaration in BROWSER_STYLES.get(tag, ISOLATE if "dir" in attributes else ()):
         yield (False, False, -2, (0, 0, 0), 0), declaration
 
 

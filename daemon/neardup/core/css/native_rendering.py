@@ -24,7 +24,7 @@ from neardup.core.css.elements import NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN, fin
 from neardup.core.css.generated_text import WITHOUT_TEXT
 from neardup.core.css.order import SIDES, find_order, find_position
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet
-from neardup.core.css.pieces import Box, InlineBlock, Low, Piece, Text, count_visible
+from neardup.core.css.pieces import Box, InlineBlock, Isolate, Low, Piece, Text, count_visible
 from neardup.core.css.rendering import (
     SHOWN_IN_OTHER_WAYS,
     START,
@@ -67,7 +67,7 @@ PARTS = re.compile(r"\s*(>)\s*|\s+|([.#]?)([\w*-]+)", re.ASCII)
 EDGES: dict[Piece | Low, Edge | None] = {
     "": None, "\n": Edge.BREAK, Text("\n", HIDDEN): Edge.HIDDEN_BREAK, InlineBlock.START: Edge.INLINE_START,
     InlineBlock.END: Edge.INLINE_END, Low.START: Edge.LOW_START, Low.END: Edge.LOW_END,
-    Box.START: Edge.BOX_START, Box.END: Edge.BOX_END,
+    Box.START: Edge.BOX_START, Box.END: Edge.BOX_END, Isolate.START: None, Isolate.END: None,
 }  # fmt: skip
 MOST_EDGES = 4  # at the start or the end of an element: each is a byte of 32 bits
 PSEUDOS = ("marker", "before", "after")  # whose texts are shown, in their order

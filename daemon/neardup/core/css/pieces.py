@@ -4,7 +4,7 @@ The pieces are texts with single spaces, each in its layer, and the edges of wha
 is done with the text between them once it is written.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from neardup.core.css.elements import is_block
 from neardup.core.native.page import WHY_UNUSABLE
 from neardup.core.native.page import read_spaced_text as native_spaced_text
 from neardup.core.text.consonants import BLOCKS
-from neardup.core.text.reading_order import order_lines
+from neardup.core.text.reading_order import has_override, isolate, order_lines, override
 
 EDGE = "\0"  # of an inline block: it keeps the spaces before it from those at another edge, and is not shown
 
@@ -51,6 +51,12 @@ class Override(Enum):
     START, LEFT_TO_RIGHT, RIGHT_TO_LEFT = range(3)
 
 
+class Isolate(Enum):
+    """The edges of what no override of the direction crosses."""
+
+    START, END = range(2)
+
+
 class Low(Enum):
     """The edges of a box that is clipped to a line: of the texts in it, only the first is certain to be seen."""
 
@@ -72,11 +78,23 @@ class Text(NamedTuple):
     takes_room: bool = False
 
 
-Piece = str | Text | InlineBlock | Box | Override
+Piece = str | Text | InlineBlock | Box | Override | Isolate
+STARTS = frozenset((InlineBlock.START, Box.START, Override.START, Isolate.START))
 
 
 def write_text(pieces: Iterable[Piece], layers: Collection[Layer] | None = None) -> str:
     """The text of a page, of these layers, or if None of all that are not hidden."""
+    pieces = tuple(pieces)
+    text = _write_text(pieces, layers, str, order_lines)
+    return _write_text(pieces, layers, isolate, override) if has_override(text) else text
+
+
+def _write_text(
+    pieces: Iterable[Piece],
+    layers: Collection[Layer] | None,
+    isolate_box: Callable[[str], str],
+    order_box: Callable[..., str],
+) -> str:
     out: list[str] = []
     starts: list[int] = []
     for piece in pieces:
@@ -85,18 +103,21 @@ def write_text(pieces: Iterable[Piece], layers: Collection[Layer] | None = None)
         elif isinstance(piece, Text):
             is_read = piece.layer != HIDDEN if layers is None else piece.layer in layers
             out.append(piece.text if is_read else " " if piece.takes_room and " " in piece.text else "")
-        elif piece is InlineBlock.START or piece is Box.START or piece is Override.START:
+        elif piece in STARTS:
             starts.append(len(out))
         elif piece is InlineBlock.END:
             start = starts.pop()
-            out[start:] = ["".join(out[start:]).strip(" "), EDGE]
+            out[start:] = [isolate_box("".join(out[start:]).strip(" ")), EDGE]
+        elif piece is Isolate.END:
+            start = starts.pop()
+            out[start:] = [isolate_box("".join(out[start:]))]
         elif piece is Box.END:
             start = starts.pop()
             text = "".join(out[start:])
-            out[start:] = [f"\n{text}\n" if count_letters(text) > 1 else text]
+            out[start:] = [f"\n{text}\n" if count_letters(text) > 1 else isolate_box(text)]
         else:
             start = starts.pop()
-            out[start:] = [order_lines("".join(out[start:]), to_the_left=piece is Override.RIGHT_TO_LEFT)]
+            out[start:] = [order_box("".join(out[start:]), to_the_left=piece is Override.RIGHT_TO_LEFT)]
     return "".join(out).replace(EDGE, "")
 
 

@@ -54,6 +54,7 @@ from neardup.core.css.page_styles import find_style_sheets
 from neardup.core.css.pieces import (
     BREAK,
     Box,
+    Isolate,
     Low,
     Override,
     Piece,
@@ -65,6 +66,7 @@ from neardup.core.css.pieces import (
     write_text,
 )
 from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse
+from neardup.core.text.reading_order import has_override
 from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, collect_parts, collect_story
 
 Page = TypeVar("Page")
@@ -176,7 +178,7 @@ def _prepare_page(root: LexborNode, story: Story) -> _Page:
     templates = [node for node in story.invisible if node.tag_id in TEMPLATES]
     hosts = {host.mem_id for node in templates if (host := node.parent) is not None}
     parts = None
-    if rules.is_whole:
+    if rules.is_whole and not has_override(root.text_lexbor()):
         found = collect_parts(story, rules.acting.values(), rules.moved.values())
         parts = found._replace(read=found.read | bodies)
         for node in story.breaks:
@@ -401,7 +403,10 @@ def make_frame(
         style = style.set_in_drawing(in_drawing=tag in DRAWINGS)
     if is_box_low:
         start, end = (*start, Low.START), (Low.END, *end)
-    if values.get("unicode-bidi", "").endswith("override"):
+    bidi = values.get("unicode-bidi", "")
+    if bidi not in ("", "normal"):
+        start, end = (*start, Isolate.START), (Isolate.END, *end)
+    if bidi.endswith("override"):
         direction = Override.RIGHT_TO_LEFT if style.to_the_left else Override.LEFT_TO_RIGHT
         start, end = (*start, Override.START), (direction, *end)
     is_arranged = display.endswith("grid") or style.to_the_left or turns_order(values)

@@ -20,6 +20,7 @@ from neardup.core.css.order import DRAWN
 from neardup.core.css.page_styles import act_nowhere, act_on, find_style_sheets
 from neardup.core.native.page import SHEETS, STYLE_AROUND, WHY_UNUSABLE, StoryRead, TagClass, TagRules, read_story
 from neardup.core.text.parsing import find_matching
+from neardup.core.text.reading_order import has_override
 
 
 def _find_tag_ids(names: str) -> frozenset[int]:
@@ -60,7 +61,7 @@ CLASSES = {
 MOST_ANNOTATIONS = 100  # superscripts, ruby annotations, pictures or fields; with more, they may be the text
 LONG_ATTRIBUTE, LONG_LIST = 40, 400  # characters; a shorter text of a picture, a field or a list is not looked at
 MOST_VERDICTS, LONGEST_STYLE = 4096, 1000  # that are kept, and characters of a style
-STYLE_SHEET = "style sheet"
+STYLE_SHEET, OVERRIDE = "style sheet", "override"
 
 # Whether the value of a `style` attribute acts on the text in an element.  An entry may be dropped at any time.
 STYLE_VERDICTS: dict[str, bool] = {}
@@ -111,6 +112,8 @@ def find_reason_to_render(root: LexborNode, story: Story, html: str | bytes) -> 
     reason = _find_reason_in_elements(story) or _find_reason_in_attributes(story) or _find_reason_in_ancestors(story)
     if reason is None and act_on(find_style_sheets(root), root, story.bodies, story.around, html):
         return STYLE_SHEET
+    if reason is None and any(has_override(body.text_lexbor()) for body in story.bodies):
+        return OVERRIDE
     return reason
 
 
