@@ -1,5 +1,6 @@
 """The commands that answer a question about one text or story: `check`, `compare`, `show`, `proof`, `verify-proof`."""
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -77,8 +78,10 @@ def _is_page_of(match: "Match", language: "Language", file: IO[bytes], config: "
     from neardup.records import Story
     from neardup.source.parse import parse_id
 
-    page = Path(find_location(config.content, Story(parse_id(str(match.story_id)), language, match.path)))
-    return Path(file.name).exists() and page.exists() and page.samefile(file.name)
+    page = find_location(config.content, Story(parse_id(str(match.story_id)), language, match.path))
+    with suppress(OSError):  # a page of S3 may have a name that is too long for a file
+        return Path(file.name).samefile(page)
+    return False
 
 
 @partial(make_command, needs_config=False)

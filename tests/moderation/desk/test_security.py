@@ -198,3 +198,5 @@ async def test_style_sheets_are_served_as_css(tmp_path: Path) -> None:
         for name in ("review.css", "desk.css", "fonts.css"):
             async with client.get(f"/static/{name}") as answer:
                 assert (answer.status, answer.content_type) == (200, "text/css"), name
+        async with client.get("/static/" + 300 * "x") as answer:
+            assert answer.status == 404, "the name is too long for a file"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from neardup.http.server import listening
+from neardup.http.server import listening, make_static_route
 from neardup.moderation.desk import (
     api,
     authors,
@@ -88,7 +88,7 @@ ROUTES = (
     web.get("/decisions", verdict_forms.show_decisions),
     web.post("/undo/{decision}", verdict_forms.undo_decision),
     web.get("/static/fonts.css", show_fonts),
-    web.static("/static", STATIC),
+    make_static_route(STATIC),
     web.get("/healthz", health.healthz),
     web.get("/metrics", health.metrics),
     *api.ROUTES,
