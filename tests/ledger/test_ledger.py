@@ -75,8 +75,8 @@ def test_edit_withdraws_flags_until_they_are_verified_again(db: sqlite3.Connecti
     assert list(flags.select(db)) == []
     commit(db, fingerprinted(2, 1), pairs={(1, 2)})
     verify_pending(db)
-    assert [row["flag_id"] for row in flags.select(db)] == [1], "the flag is the same one, open again"
-    assert [row["flag_id"] for row in flags.select(db, Selection(only_new=True))] == [1], "and news again"
+    assert [row["flag_id"] for row in flags.select(db)] == [2], "it is another flag, of another text"
+    assert [row["flag_id"] for row in flags.select(db, Selection(only_new=True))] == [2], "and news again"
 
 
 def test_assessment_of_an_old_text_is_dropped(db: sqlite3.Connection) -> None:

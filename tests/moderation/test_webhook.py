@@ -26,13 +26,14 @@ from neardup.config.sections import Review, Webhook
 from neardup.core.verify.tiers import PARTIAL, RETOLD
 from neardup.errors import NeardupError, Transient
 from neardup.ledger import Ledger as OpenLedger
-from neardup.ledger import connect, meaning_flags, now_ms, similarities, verdicts, webhook_events
+from neardup.ledger import connect, flags, meaning_flags, now_ms, similarities, verdicts, webhook_events
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
+from neardup.ledger.stories import remove_all
 from neardup.moderation.desk.app import make_application
 from neardup.moderation.webhook import notify_embedding, notify_webhook, post_due_events, subscribe
 from neardup.records import Verdict
 
-from tests.support.builders import commit, fingerprinted, flag_pair, verify_pending
+from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 from tests.support.copied_spans import flag_spans
 from tests.support.desk_client import LOOPBACK, get, hidden_fields, post, send
 from tests.support.servers import free_port
@@ -173,6 +174,22 @@ async def test_new_flags_are_posted_once_a_story_and_old_ones_never(tmp_path: Pa
     assert (event["event"], event["story_id"], event["language"]) == ("flags", 9, "HINDI")
     assert sorted(match["id"] for match in event["matches"]) == [3, 4]
     assert event["text"].startswith("neardup: story 9 has 2 new flags (")
+
+
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_a_flag_that_is_made_again_is_posted_again_unless_all_stories_are_fingerprinted_again(is_edited: bool) -> None:
+    with closing(ledger_in_memory()) as db:
+        webhook_events.subscribe(db, [webhook_events.FLAGS])
+        for step in ("flagged", "withdrawn", "flagged again", "verified again"):
+            if step == "withdrawn":
+                commit(db, fingerprinted(2, 99)) if is_edited else remove_all(db, "v2", "")
+            else:
+                flag_pair(db, 1, 2)
+            webhook_events.collect_flags(db, same_author=False)
+            if step == "flagged again":
+                db.execute("UPDATE flags SET estimated = 1")
+        assert flags.count(db) == 1
+        assert webhook_events.count(db) == (1 + is_edited, 0)
 
 
 async def test_flags_of_several_transactions_are_posted_at_once(

@@ -29,6 +29,7 @@ from neardup.ledger import (
     transaction,
 )
 from neardup.ledger.passages import FoundCommon
+from neardup.ledger.runs import get
 from neardup.ledger.similarities import pack_spans
 from neardup.records import Assessment, Candidate, Kind, Language, Signals, Verdict
 
@@ -127,7 +128,9 @@ def _flag(  # noqa: PLR0917 - what `record` has at hand
         return False
     if ruling.is_new:
         db.execute("DELETE FROM suppressed_pairs WHERE a = ? AND b = ?", pair)
-        db.execute("DELETE FROM flags WHERE a = ? AND b = ? AND kind <> ?", (*pair, kind))
+        # Webhooks know new flags by their ids: one that is made again gets another, unless all are made again.
+        kept = kind if get(db, "refingerprinting") else None
+        db.execute("DELETE FROM flags WHERE a = ? AND b = ? AND kind IS NOT ?", (*pair, kept))
     put_flag(db, candidate, assessment, kind, version, now, ruling, by_passages=by_passages)
     return ruling.is_new
 
