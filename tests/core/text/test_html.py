@@ -121,6 +121,17 @@ def test_utf_16_has_a_tenth_of_its_nuls_at_the_other_bytes_at_most(encoding: str
         assert (decode(text.encode(encoding), None) == text) is is_known, f"{wide} of 10"
 
 
+@pytest.mark.parametrize("header", ["text/html; charset=utf-16le", "text/html;charset='UTF-16'", "charset=unicode"])
+@pytest.mark.parametrize(
+    "markup", ["{}", "<p>{}", "<p>{}</p>\u2f3c\u0970"], ids=["text", "a tag", "the bytes of a tag"]
+)
+def test_a_header_names_utf_16_whose_bytes_are_those_of_ascii(header: str, markup: str) -> None:
+    """Letters from U+0900 on between spaces of U+2003 are bytes of ASCII, with too few NULs to be known by them."""
+    text = "\u2003".join(["कमल घर नदी".replace(" ", "\u2003")] * 40)
+    page = markup.format(text).encode("utf-16-le")
+    assert tokenize(text_or_reason(page, header))[:120] == tokenize(text)
+
+
 def test_escapes_of_iso_2022_jp_between_letters_show_nothing() -> None:
     text = TEXTS[ENGLISH].encode("ascii", "ignore")
     page = b"<meta charset=iso-2022-jp><p>" + text.replace(b"e", b"e\x1b(B")

@@ -10,6 +10,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 import webencodings
 
@@ -60,7 +61,10 @@ class NoStoryText(NeardupError):
 
 
 def decode(body: bytes, content_type: str | None) -> str:
-    """Bytes -> text, by BOM, detection of UTF-8 and UTF-16, header, then meta.  Raises NoStoryText."""
+    """Bytes -> text, by BOM, a header of UTF-16, detection of UTF-8 and UTF-16, another header, then meta.
+
+    Raises NoStoryText.
+    """
     if not body.strip():
         raise NoStoryText(Skip.EMPTY)
     text = _decode(body, content_type)
@@ -85,13 +89,8 @@ def is_plain(body: bytes) -> bool:
 
 
 def _decode(body: bytes, content_type: str | None) -> str:
-    for mark, encoding in BOMS:
-        if body.startswith(mark):
-            return body.decode(encoding, "replace")
-    if ESCAPE in body:
-        for label in _find_labels(body, content_type):
-            if label.name == "iso-2022-jp":  # whose bytes are valid UTF-8, with signs that are not shown
-                return str(label.codec_info.decode(body, "replace")[0])
+    if (text := _decode_as_named(body, content_type)) is not None:
+        return text
     utf16 = _detect_utf16(body[:PRESCAN_BYTES])
     if utf16 is None:
         text = body.decode("utf-8", "replace")
@@ -103,6 +102,22 @@ def _decode(body: bytes, content_type: str | None) -> str:
         except UnicodeError:
             continue
     return body.decode(utf16 or "cp1252", "replace")
+
+
+def _decode_as_named(body: bytes, content_type: str | None) -> str | None:
+    """The text in an encoding that is named, and whose bytes may be valid UTF-8; None if there is none."""
+    for mark, encoding in BOMS:
+        if body.startswith(mark):
+            return body.decode(encoding, "replace")
+    if ESCAPE in body:
+        for label in _find_labels(body, content_type):
+            if label.name == "iso-2022-jp":  # whose bytes are valid UTF-8, with signs that are not shown
+                return str(label.codec_info.decode(body, "replace")[0])
+    if (wide := find_utf16_label(content_type)) is not None:
+        text = str(wide.codec_info.decode(body, "replace")[0])
+        if "<" in text or not TAG.search(body[:PRESCAN_BYTES]):
+            return text
+    return None
 
 
 def _detect_utf16(head: bytes) -> str | None:
@@ -119,6 +134,13 @@ def _is_utf8(body: bytes, text: str) -> bool:
     """Whether the bytes, decoded to this text, were UTF-8, apart from a few broken ones."""
     broken = text.count(REPLACEMENT) - body.count(REPLACEMENT.encode())
     return not broken or broken <= MAX_BROKEN_SHARE * (len(text) - len(text.encode("ascii", "ignore")))
+
+
+@lru_cache(64)
+def find_utf16_label(content_type: str | None) -> webencodings.Encoding | None:
+    """The encoding of UTF-16 that the header names, if it does: such text may be valid ASCII, or UTF-8."""
+    label = next(_find_labels(b"", content_type), None)
+    return label if label is not None and label.name.startswith("utf-16") else None
 
 
 def _find_labels(body: bytes, content_type: str | None) -> Iterator[webencodings.Encoding]:

@@ -19,7 +19,7 @@ from neardup.core.css.native_rendering import render_natively
 from neardup.core.css.page_styles import find_style_sheets
 from neardup.core.css.pieces import count_visible
 from neardup.core.css.rendering import render
-from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, is_plain, read_unparsed
+from neardup.core.text.decoding import REPLACEMENT, NoStoryText, decode, find_utf16_label, is_plain, read_unparsed
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse, parse_with_kept_parser
 from neardup.core.text.scripts import Characters
@@ -84,7 +84,7 @@ def extract_page_text(body: bytes, content_type: str | None, extraction: Extract
 def extract_page(body: bytes, content_type: str | None, extraction: Extraction) -> Extracted:
     """A page's bytes -> its story.  Raises NoStoryText."""
     selectors = "".join((extraction.body, *extraction.strip))
-    if is_plain(body) and selectors.isascii():
+    if is_plain(body) and selectors.isascii() and find_utf16_label(content_type) is None:
         found = extract_markup(body.removeprefix(codecs.BOM_UTF8), extraction)
         # Text without replacement characters was UTF-8, so there is no need to decode the markup as well.
         if (
