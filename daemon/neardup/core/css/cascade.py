@@ -254,7 +254,8 @@ def _list_inline(attributes: Attributes) -> Iterator[Ranked]:
 
 def _take_last(ordered: list[Declaration], custom: Values) -> Values:
     """The value of each property by the last of its declarations, which are in the order of their precedence."""
-    own = {declaration.name: declaration.value for declaration in ordered if declaration.name.startswith("--")}
+    own = {item.name: item.value for item in ordered if item.name.startswith("--") and item.value != "revert-layer"}
+    own = {name: value for name, value in own.items() if value.lower() not in GLOBAL - {"initial"}}  # it inherits them
     custom = {**custom, **own} if own else custom
     values = dict(own)
     for declaration in ordered:
@@ -271,7 +272,11 @@ def _take_last(ordered: list[Declaration], custom: Values) -> Values:
 
 def _replace_keywords(values: Values) -> Values:
     """The values, with the keywords that every property knows replaced by what they stand for."""
-    plain = {name: text for name, text in values.items() if text not in GLOBAL or (name, text) == ("display", "revert")}
+    plain = {
+        name: text
+        for name, text in values.items()
+        if text not in GLOBAL or name.startswith("--") or (name, text) == ("display", "revert")
+    }
     for name, text in values.items():
         if name in INITIAL and (text == "initial" or (name == "display" and text == "unset")):
             plain[name] = INITIAL[name]

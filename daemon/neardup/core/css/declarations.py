@@ -16,7 +16,16 @@ from typing import Any
 import tinycss2
 from msgspec import Struct
 
-from neardup.core.css.values import UNCOMPUTED, expand, is_computed, is_known, is_light, parse_colour, parse_length
+from neardup.core.css.values import (
+    GLOBAL,
+    UNCOMPUTED,
+    expand,
+    is_computed,
+    is_known,
+    is_light,
+    parse_colour,
+    parse_length,
+)
 
 Longhands = tuple[tuple[str, str], ...]  # names and values
 NODES = {"skip_comments": True, "skip_whitespace": True}
@@ -25,6 +34,7 @@ LONG_NUMBER = re.compile(r"(\d{4000})\d+")
 MOST_NESTED = 32
 MOST_VALUES, LONGEST_VALUE = 100, 1_000  # that are looked at of a declaration with custom properties, and characters
 CUSTOM_PROPERTY = re.compile(r"--[\w-]+")
+VAR = re.compile(r"var\(", re.IGNORECASE)
 FAR = 1_000  # pixels; what lies further to the left of a page or above it is never seen
 LOW = 40  # pixels; a box may be clipped to a line
 TINY = 2  # pixels; letters of this size cannot be read
@@ -102,12 +112,14 @@ def make_parsable(style: str) -> str:
 
 def substitute_properties(value: str, custom: Mapping[str, str], depth: int = 0) -> str | None:
     """A value with its `var()`s replaced; None if a property is not defined and has no fallback."""
-    at = value.find("var(")
-    if at < 0:
+    found = VAR.search(value)
+    if found is None:
         return value
-    end = _find_closing(value, at + 3)
-    name, comma, fallback = value[at + 4 : end].partition(",")
-    held = custom.get(name.strip(), fallback if comma else None)
+    at, end = found.start(), _find_closing(value, found.end() - 1)
+    name, comma, fallback = value[found.end() : end].partition(",")
+    held = custom.get(name.strip())
+    if held is None or held.lower() == "initial":  # which makes it one that is not defined
+        held = fallback if comma else None
     if held is None or depth > 16:
         return None
     return substitute_properties(f"{value[:at]}{held}{value[end + 1 :]}".strip(), custom, depth + 1)
@@ -124,13 +136,14 @@ def list_possible_values(value: str, custom: Callable[[str], Iterable[str]]) -> 
         if not pending:
             return known
         text = pending.pop()
-        at = text.find("var(")
-        if at < 0:
+        found = VAR.search(text)
+        if found is None:
             known.add(text)
             continue
-        end = _find_closing(text, at + 3)
-        name, comma, fallback = text[at + 4 : end].partition(",")
-        choices = {*custom(name.strip()), *([fallback] if comma else [])}
+        at, end = found.start(), _find_closing(text, found.end() - 1)
+        name, comma, fallback = text[found.end() : end].partition(",")
+        declared = (choice for choice in custom(name.strip()) if choice.lower() not in GLOBAL)
+        choices = {*declared, *([fallback] if comma else [])}
         if not CUSTOM_PROPERTY.fullmatch(name.strip()) or len(text) > LONGEST_VALUE or len(choices) > MOST_VALUES:
             return None
         pending += [f"{text[:at]}{choice}{text[end + 1 :]}".strip() for choice in choices]
