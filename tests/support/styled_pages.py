@@ -17,6 +17,7 @@ SELECTORS = (
 )  # fmt: skip
 ACTING = (
     "display:flex", "display:inline-flex", "display:grid", "display:inline-block", "display:block", "display:none",
+    "flex-flow:row wrap-reverse",
     "flex-direction:row-reverse", "flex-direction:column-reverse", "order:1", "order:-2", "position:absolute",
     "position:absolute; left:5px; top:30px", "position:fixed; right:3px; bottom:2px", "position:absolute; top:9px",
     "position:fixed; top:0; left:0; right:0; bottom:0; background:#fff", "float:right", "float:left", "direction:rtl",

@@ -281,7 +281,7 @@ BLOCKS = [
     "<table><tr><td><table><tr><td>{}</table></td><td>{}</table>", "<section>{}</section><section>{}</section>",
     "{}<hr>{}", "<blockquote>{}</blockquote>{}", "<pre>{}\n{}</pre>", "<article>{}<p>{}</article>", "{}<!-- -->\n{}",
     "<p>{} <b>{}", "<p>{}</b></i></p>{}", "{}<p <p>{}", "<div><p>{}</div>{}</p></div>", "</td>{}</p>{}", "<p>{}<p/>{}<",
-    "<hgroup>{}</hgroup>{}", "<search>{}</search>{}", "{}<dir>{}</dir>", "<p>{}<listing>{}", "<p>{}<xmp>{}</xmp>",
+    "<p style='display:flex;flex-flow:row wrap-reverse'><b>{}</b><b>{}</b>", "<hgroup>{}</hgroup>{}", "<search>{}</search>{}", "{}<dir>{}</dir>", "<p>{}<listing>{}", "<p>{}<xmp>{}</xmp>",
 ]  # fmt: skip
 
 

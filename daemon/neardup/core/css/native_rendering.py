@@ -22,7 +22,7 @@ from neardup.core.css.computed_style import HIDDEN, Layer, Style, Values, choose
 from neardup.core.css.declarations import parse_declarations
 from neardup.core.css.elements import NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN, find_display
 from neardup.core.css.generated_text import WITHOUT_TEXT
-from neardup.core.css.order import SIDES, find_order, find_position
+from neardup.core.css.order import SIDES, find_order, find_position, is_reversed
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet
 from neardup.core.css.pieces import Box, InlineBlock, Isolate, Low, Piece, Text, count_visible
 from neardup.core.css.rendering import (
@@ -289,7 +289,7 @@ def _find_inner_flags(tag: str, attributes: Attributes, values: Values, display:
         flags |= FrameFlag.FIELD
     flags |= FrameFlag.TURNS * turns_order(values) | FrameFlag.GRID * display.endswith("grid")
     flags |= FrameFlag.FLEX * display.endswith("flex")
-    return flags | FrameFlag.REVERSED * ("reverse" in values.get("flex-direction", ""))
+    return flags | FrameFlag.REVERSED * is_reversed(values)
 
 
 def _is_closed(tag: str, display: str) -> bool:

@@ -20,6 +20,7 @@ from neardup.core.css.values import NAME, STRING, parse_length
 LEAST_PLACED = 3  # children; fewer are notes beside a text, which need no order
 LINE = 10  # pixels; boxes that are closer in height stand in one line
 SIDES = frozenset(("left", "right", "top", "bottom", "margin-left", "margin-top", "translate", "transform"))
+REVERSED = frozenset(("row-reverse", "column-reverse"))
 CELLS, DRAWN = ("td", "th"), ("text", "tspan")
 DIRECTION_LETTERS = 40  # characters by which the direction of a text is known
 
@@ -46,8 +47,8 @@ def order_children(
         return _order_by_cells(pairs, values, is_backwards=_is_backwards(children, to_the_left))
     if display.endswith("flex"):
         pairs.sort(key=lambda pair: find_order(pair[1]))
-        direction = values.get("flex-direction", "row")
-        if ("reverse" in direction) != ("column" not in direction and _is_backwards(children, to_the_left)):
+        is_column = "column" in values.get("flex-direction", "row")
+        if is_reversed(values) != (not is_column and _is_backwards(children, to_the_left)):
             pairs.reverse()
     elif sum(map(_is_placed, pairs)) >= LEAST_PLACED:
         pairs.sort(key=lambda pair: find_position(pair[1]))
@@ -80,6 +81,11 @@ def _order_by_cells(pairs: Sequence[Pair], values: Values, *, is_backwards: bool
         return row, -column if is_backwards else column
 
     return [child for _, group in sorted(placed, key=split_row_and_column) for child, _ in group]
+
+
+def is_reversed(values: Values) -> bool:
+    """Whether a flex box shows its children from the last to the first; `wrap-reverse` does so with its lines."""
+    return not REVERSED.isdisjoint(values.get("flex-direction", "").split())
 
 
 def find_order(values: Values) -> int:

@@ -49,7 +49,7 @@ from neardup.core.css.generated_text import (
     read_markers,
     read_page_within,
 )
-from neardup.core.css.order import LEAST_PLACED, order_children
+from neardup.core.css.order import LEAST_PLACED, is_reversed, order_children
 from neardup.core.css.page_styles import find_style_sheets
 from neardup.core.css.pieces import (
     BREAK,
@@ -325,7 +325,7 @@ def may_show_text(attributes: Attributes) -> bool:
 
 def turns_order(values: Values) -> bool:
     """Whether an element shows children in another order that declare nothing themselves."""
-    return "reverse" in values.get("flex-direction", "") or "column" in values.get("grid-auto-flow", "")
+    return is_reversed(values) or "column" in values.get("grid-auto-flow", "")
 
 
 def _find_order_values(child: LexborNode, style: Style, page: _Page, *, every: bool) -> Values:
