@@ -192,7 +192,9 @@ HIDDEN = [
         "@media(min-width:1px){.h{display:none}}", "[class]{display:none}", ".x,.h{display:none}",
         ":is(.h){display:none}", "p{&.h{display:none}}", "@supports(color:red){.h{display:none}}",
         "@layer a{.h{opacity:0}}",
-        ".h{display:none!important}p.h{display:block}", ":root{--a:none}.h{display:var(--a)}", ".h *{display:none}",
+        ".h{display:none!important}p.h{display:block}", ":root{--a:none}.h{display:var(--a)}",
+        'b[title="("], .h{display:none}', ".a\\(, .h{display:none}", "b[title=','], .h{display:none}",
+        ".h *{display:none}",
     )),
 ]  # fmt: skip
 
@@ -281,7 +283,8 @@ BLOCKS = [
     "<table><tr><td><table><tr><td>{}</table></td><td>{}</table>", "<section>{}</section><section>{}</section>",
     "{}<hr>{}", "<blockquote>{}</blockquote>{}", "<pre>{}\n{}</pre>", "<article>{}<p>{}</article>", "{}<!-- -->\n{}",
     "<p>{} <b>{}", "<p>{}</b></i></p>{}", "{}<p <p>{}", "<div><p>{}</div>{}</p></div>", "</td>{}</p>{}", "<p>{}<p/>{}<",
-    "<p style='display:flex;flex-flow:row wrap-reverse'><b>{}</b><b>{}</b>", "<hgroup>{}</hgroup>{}", "<search>{}</search>{}", "{}<dir>{}</dir>", "<p>{}<listing>{}", "<p>{}<xmp>{}</xmp>",
+    "<p style='display:flex;flex-flow:row wrap-reverse'><b>{}</b><b>{}</b>", "<hgroup>{}</hgroup>{}",
+    "<search>{}</search>{}", "{}<dir>{}</dir>", "<p>{}<listing>{}", "<p>{}<xmp>{}</xmp>",
 ]  # fmt: skip
 
 

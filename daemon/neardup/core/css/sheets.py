@@ -140,7 +140,7 @@ def _read_sheet(sheet: str, scope: _Scope) -> Iterator[Rule]:
 def _read_rules(nodes: list[Any], scope: _Scope) -> Iterator[Rule]:
     for node in nodes:
         if node.type == "qualified-rule":
-            selectors = [_nest(selector, scope.selectors) for selector in _split_list(tinycss2.serialize(node.prelude))]
+            selectors = [_nest(selector, scope.selectors) for selector in _split_list(node.prelude)]
             yield from _read_block(node.content, selectors, scope)
         elif node.type == "at-rule":
             yield from _read_at_rule(node, scope)
@@ -290,15 +290,15 @@ def _nest(selector: str, within: str) -> str:
     return selector.replace("&", within) if "&" in selector else f"{within} {selector}"
 
 
-def _split_list(selectors: str) -> list[str]:
-    """The selectors of a list; a comma in brackets does not separate two."""
-    parts, depth, start = [], 0, 0
-    for at, character in enumerate(selectors):
-        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(character, 0)
-        if character == "," and not depth:
-            parts.append(selectors[start:at].strip())
-            start = at + 1
-    return [*parts, selectors[start:].strip()]
+def _split_list(prelude: list[Any]) -> list[str]:
+    """The selectors of a list; a comma in brackets or in a string is within a token, and does not separate two."""
+    parts: list[list[Any]] = [[]]
+    for node in prelude:
+        if node == ",":
+            parts.append([])
+        else:
+            parts[-1].append(node)
+    return [tinycss2.serialize(part).strip() for part in parts]
 
 
 def applies(media: str) -> bool:
