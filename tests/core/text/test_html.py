@@ -228,6 +228,7 @@ SHOWN = [
     "<p style='color:transparent'><i style='color:red'>{}</i></p>", "<p style='background:#000;color:#fff'>{}</p>",
     "<p style='text-indent:-9999px'><i style='text-indent:0'>{}</i></p>", "<p style='left:-9999px'>{}</p>",
     "<p style='height:0'>{}</p>", "<p style='display:none' class=s>b</p><p>{}</p>", "<p style='opacity:.5'>{}</p>",
+    "<p style='opacity:abs(1)'>{}</p>", f"<p style='opacity:calc({'.01 + ' * 40}.6)'>{{}}</p>",
     "<style>.s{{display:none!important}}p{{display:none}}#s{{display:block}}</style><p id=s>{}</p>",
     "<style>@media print{{p{{display:none}}}}</style><p>{}</p>",
     "<style media=print>p{{display:none}}</style><p>{}</p>",

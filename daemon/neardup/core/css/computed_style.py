@@ -195,7 +195,8 @@ def _find_background(values: Values, parent: Colour | None) -> Colour | None:
 
 
 def _is_faint(values: Values) -> bool:
-    if (parse_length(values.get("opacity", "1"), whole=1) or 0) < FAINT:
+    opacity = parse_length(values.get("opacity", "1"), whole=1)
+    if opacity is not None and opacity < FAINT:
         return True
     share = SHARE.search(values.get("filter", ""))
     return share is not None and (parse_length(share[1], whole=1) or 0) < FAINT
