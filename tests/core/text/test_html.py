@@ -193,6 +193,7 @@ HIDDEN = [
         ":is(.h){display:none}", "p{&.h{display:none}}", "@supports(color:red){.h{display:none}}",
         "@layer a{.h{opacity:0}}",
         ".h{display:none!important}p.h{display:block}", ":root{--a:none}.h{display:var(--a)}",
+        ".h, p::backdrop, ::-webkit-scrollbar:hover, ::part(a){display:none}",
         'b[title="("], .h{display:none}', ".a\\(, .h{display:none}", "b[title=','], .h{display:none}",
         ".h *{display:none}",
     )),
@@ -228,6 +229,9 @@ SHOWN = [
     "<p style='color:transparent'><i style='color:red'>{}</i></p>", "<p style='background:#000;color:#fff'>{}</p>",
     "<p style='text-indent:-9999px'><i style='text-indent:0'>{}</i></p>", "<p style='left:-9999px'>{}</p>",
     "<p style='height:0'>{}</p>", "<p style='display:none' class=s>b</p><p>{}</p>", "<p style='opacity:.5'>{}</p>",
+    *(f"<style>{selectors}{{{{display:none}}}}</style><p class=s>{{}}</p>" for selectors in (
+        ".s, 5", ".s, 5::backdrop", ".s, p:5", ".s, :not(5)", ".s,", ", .s", "",
+    )),
     "<p style='opacity:abs(1)'>{}</p>", f"<p style='opacity:calc({'.01 + ' * 40}.6)'>{{}}</p>",
     "<style>.s{{display:none!important}}p{{display:none}}#s{{display:block}}</style><p id=s>{}</p>",
     "<style>@media print{{p{{display:none}}}}</style><p>{}</p>",

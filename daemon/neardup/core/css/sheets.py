@@ -24,6 +24,12 @@ NO_SELECTOR = (cssselect2.SelectorError, ValueError, NotImplementedError, Attrib
 MOST_COMPOUNDS = 64  # of a selector; the parser takes their number squared, and fails for a thousand
 MOST_RULES = 2_000  # of a page; matching one takes as long as walking the page
 PSEUDO = re.compile(r"::?(before|after|marker|first-letter)\s*$", re.IGNORECASE)
+STYLED = ("", "before", "after", "marker", "first-letter", "slotted")  # parts of an element whose styles count
+OTHER_PART = re.compile(
+    r"::(?:backdrop|selection|placeholder|part|cue|file-selector-button|target-text|highlight|-webkit-[\w-]+)"
+    r"(?:\([^()]*\))?(?::[\w-]+)*\s*$",
+    re.IGNORECASE,
+)
 SLOTTED = re.compile(r"::slotted\((.*)\)\s*$", re.IGNORECASE)
 # Pseudo-classes that the parser of selectors does not know, which may hold, and those that style a part of a text.
 STATES = (
@@ -140,8 +146,10 @@ def _read_sheet(sheet: str, scope: _Scope) -> Iterator[Rule]:
 def _read_rules(nodes: list[Any], scope: _Scope) -> Iterator[Rule]:
     for node in nodes:
         if node.type == "qualified-rule":
-            selectors = [_nest(selector, scope.selectors) for selector in _split_list(node.prelude)]
-            yield from _read_block(node.content, selectors, scope)
+            written = _split_list(node.prelude)
+            if all(written):  # a list with an empty selector is none
+                selectors = [_nest(selector, scope.selectors) for selector in written]
+                yield from _read_block(node.content, selectors, scope)
         elif node.type == "at-rule":
             yield from _read_at_rule(node, scope)
 
@@ -230,27 +238,36 @@ def _read_block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[R
     """The rules of a block with these selectors, and of those nested in it."""
     nodes = tinycss2.parse_blocks_contents(content, **NODES)
     block = read_declarations(nodes)
-    is_doubtful = scope.is_doubtful or not all(map(_is_known, selectors))
-    for selector in selectors if block.items else ():
-        if slotted := SLOTTED.search(selector):
-            yield Rule(slotted[1], (0, 0, 0), "slotted", block)
-            continue
-        plain = UNKNOWN_STATE.sub("", _select_by_attributes(ANY_NAMESPACE.sub("", _shorten(selector))))
-        try:
-            (compiled,) = cssselect2.compile_selector_list(_complete(plain))
-        except NO_SELECTOR:
-            continue
-        pseudo = compiled.pseudo_element or ""
-        if pseudo in ("", "before", "after", "marker", "first-letter"):
-            subject = PSEUDO.sub("", plain) if pseudo else plain
-            layer = scope.layers[scope.layer] if scope.layer else UNLAYERED
-            may_hold = is_doubtful or plain != selector
-            completed = _complete(subject)
-            is_costly = COSTLY.search(completed) is not None
-            yield Rule(completed, compiled.specificity, pseudo, block, layer, may_hold, is_costly)
+    if block.items:
+        found = [_read_rule(selector, block, scope) for selector in selectors]
+        # Browsers leave out a list with a selector that they do not know either.
+        is_doubtful = None in found or not all(map(_is_known, selectors))
+        yield from (
+            rule._replace(is_doubtful=rule.is_doubtful or is_doubtful)
+            for rule in found
+            if rule is not None and rule.pseudo in STYLED
+        )
     inner = [node for node in nodes if node.type in ("qualified-rule", "at-rule")]
     if inner:
         yield from _read_rules(inner, scope._replace(selectors=f":is({', '.join(selectors)})"))
+
+
+def _read_rule(selector: str, block: Declarations, scope: _Scope) -> Rule | None:
+    """A rule with one selector; None for what is no selector."""
+    if slotted := SLOTTED.search(selector):
+        return Rule(slotted[1], (0, 0, 0), "slotted", block)
+    plain = UNKNOWN_STATE.sub("", _select_by_attributes(ANY_NAMESPACE.sub("", _shorten(selector))))
+    of_element = OTHER_PART.sub("", plain)
+    try:
+        (compiled,) = cssselect2.compile_selector_list(_complete(of_element))
+    except NO_SELECTOR:
+        return None
+    pseudo = compiled.pseudo_element or "" if of_element == plain else "other"
+    completed = _complete(PSEUDO.sub("", plain) if pseudo else plain)
+    layer = scope.layers[scope.layer] if scope.layer else UNLAYERED
+    may_hold = scope.is_doubtful or plain != selector
+    is_costly = COSTLY.search(completed) is not None
+    return Rule(completed, compiled.specificity, pseudo, block, layer, may_hold, is_costly)
 
 
 def _shorten(selector: str) -> str:
