@@ -187,6 +187,7 @@ HIDDEN = [
         "width:1px;height:1px;overflow:hidden", "position:absolute;clip:rect(0 0 0 0)", "clip-path:inset(50%)",
         "clip-path:circle(0)", "clip-path:polygon(0 0, 0 0)", "content-visibility:hidden",
     )),
+    "<link rel='next StyleSheet' href='DATA:Text/CSS;charset=utf-8,em{display:none}'><em>b</em>",
     *(f"<style>{sheet}</style><p class=h><i>b</i></p>" for sheet in (
         ".h{display:none}", "p.h{color:red}.h{visibility:hidden}", "@media screen{.h{display:none}}",
         "@media(min-width:1px){.h{display:none}}", "[class]{display:none}", ".x,.h{display:none}",
@@ -231,6 +232,11 @@ SHOWN = [
     "<p style='height:0'>{}</p>", "<p style='display:none' class=s>b</p><p>{}</p>", "<p style='opacity:.5'>{}</p>",
     *(f"<style>{selectors}{{{{display:none}}}}</style><p class=s>{{}}</p>" for selectors in (
         ".s, 5", ".s, 5::backdrop", ".s, p:5", ".s, :not(5)", ".s,", ", .s", "",
+    )),
+    *(f"<link {link},p{{{{display:none}}}}'><p>{{}}</p>" for link in (
+        "href='data:text/css", "rel=icon href='data:text/css", "rel=stylesheet href='data:text/plain",
+        "rel=stylesheet href='data:", "rel='alternate stylesheet' title=a href='data:text/css",
+        "rel=stylesheet disabled href='data:text/css",
     )),
     "<p style='opacity:abs(1)'>{}</p>", f"<p style='opacity:calc({'.01 + ' * 40}.6)'>{{}}</p>",
     "<style>.s{{display:none!important}}p{{display:none}}#s{{display:block}}</style><p id=s>{}</p>",

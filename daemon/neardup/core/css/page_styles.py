@@ -57,11 +57,20 @@ def find_style_sheets(root: LexborNode) -> list[StyleSheet]:
     sheets = []
     for node in find_matching("style, link[href]", root):
         attributes = node.attributes
-        linked = decode_data_url(attributes["href"]) if node.tag == "link" else None
         is_css = (attributes.get("type") or "text/css").lower() == "text/css"
-        if is_css and (linked or node.tag == "style") and applies(attributes.get("media") or ""):
-            sheets.append(_parse_style_sheet(node.text_lexbor() if linked is None else linked.text))
+        text = node.text_lexbor() if node.tag == "style" else _read_linked_sheet(attributes)
+        if is_css and text is not None and applies(attributes.get("media") or ""):
+            sheets.append(_parse_style_sheet(text))
     return sheets
+
+
+def _read_linked_sheet(attributes: Mapping[str, str | None]) -> str | None:
+    """The style sheet in the address of a `link`; None if a browser takes it for none, or does not apply it."""
+    kinds = (attributes.get("rel") or "").lower().split()
+    if "stylesheet" not in kinds or "alternate" in kinds or "disabled" in attributes:
+        return None
+    linked = decode_data_url(attributes["href"])
+    return linked.text if linked is not None and linked.kind == "text/css" else None
 
 
 def _parse_style_sheet(text: str) -> StyleSheet:
