@@ -34,11 +34,12 @@ MOST_MATCHES = 200_000  # of rules and elements; each takes 300 bytes
 CONTROL = parse_declarations("font-size: 13px; color: black; background: #efefef; text-indent: 0").items
 OVERRIDE = parse_declarations("unicode-bidi: isolate-override").items
 ISOLATE = parse_declarations("unicode-bidi: isolate").items
+UNINDENTED = parse_declarations("text-indent: 0").items
 BOX = parse_declarations("overflow: hidden; display: inline-block").items
 UNSEEN = parse_declarations("visibility: hidden").items
 BROWSER_STYLES = {
     "button": CONTROL, "textarea": CONTROL, "bdo": OVERRIDE, "bdi": ISOLATE, "output": ISOLATE, "mphantom": UNSEEN,
-    "svg": BOX, "marquee": BOX,
+    "svg": BOX, "marquee": BOX, "table": UNINDENTED,
 }  # fmt: skip
 SIZED = frozenset(("svg", "marquee", "iframe"))  # by attributes
 # Attributes that are styles.
