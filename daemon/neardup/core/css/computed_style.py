@@ -8,7 +8,7 @@ doubt.  Texts that are as likely to be seen form a layer, and large doubtful lay
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -40,7 +40,8 @@ NUMBERS = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[a-z%]*")
 BLACK: Colour = (0, 0, 0, 1)
 WHITE: Colour = (1, 1, 1, 1)
 SHARE = re.compile(r"opacity\(\s*([\d.]+%?)\s*\)")
-SIZES = ("width", "height", "max-width", "max-height")
+LARGEST_SIZES = ("max-width", "max-height")
+SIZES = ("width", "height", *LARGEST_SIZES)
 CLOSE = 0.04  # two colours that differ less, in red, green and blue, look the same
 LEAST_SIZE = 8  # pixels of a text in which smaller letters are still seen
 MOST_VARIANTS = 16  # of a style that are kept
@@ -231,18 +232,19 @@ def covers(values: Values) -> bool:
     )
 
 
-def is_unseen(values: Values, display: str, size: float) -> bool:
-    """Whether nothing within an element can be seen, whatever its own style."""
+def is_unseen(values: Values, display: str, size: float, *, is_laid_out: bool) -> bool:
+    """Whether nothing within an element can be seen, whatever its own style; a flex box may lay it out."""
     if not values or display in HIDING_DISPLAYS or display == "contents":
         return display in HIDING_DISPLAYS
-    return _is_moved_or_clipped(tuple(values.items()), display, size)
+    return _is_moved_or_clipped(tuple(values.items()), display, size, is_laid_out=is_laid_out)
 
 
 @lru_cache(4096)
-def _is_moved_or_clipped(items: tuple[tuple[str, str], ...], display: str, size: float) -> bool:
+def _is_moved_or_clipped(items: tuple[tuple[str, str], ...], display: str, size: float, *, is_laid_out: bool) -> bool:
     values = dict(items)
     is_box = display != "inline" or is_out_of_flow(values)
-    return _is_off_screen(values, size, is_box=is_box) or _is_clipped(values, size, is_box=is_box)
+    limits = () if "table" in display else LARGEST_SIZES if is_laid_out else SIZES
+    return _is_off_screen(values, size, is_box=is_box) or _is_clipped(values, size, limits, is_box=is_box)
 
 
 def _is_off_screen(values: Values, size: float, *, is_box: bool) -> bool:
@@ -258,9 +260,17 @@ def _is_off_screen(values: Values, size: float, *, is_box: bool) -> bool:
             return True
     if values.get("position") == "fixed" and (shift_of("top") >= HEIGHT or shift_of("left") >= WIDTH):
         return True
-    if is_box and min(measure_shift(values, size)) <= -FAR:
+    if is_box and _is_shifted_out(values, size):
         return True
     return min(shift_of("margin-left"), shift_of("margin-top")) <= -FAR
+
+
+def _is_shifted_out(values: Values, size: float) -> bool:
+    """Whether transformations move it off the screen, from where its sides and margins put it."""
+    across, down = measure_shift(values, size)
+    sides = ("left", "top") if values.get("position", "static") != "static" else ("margin-left", "margin-top")
+    left, top = (max(0, parse_length(values.get(side, ""), size) or 0) for side in sides)
+    return min(across + left, down + top) <= -FAR
 
 
 def measure_shift(values: Values, size: float = 16) -> tuple[float, float]:
@@ -277,9 +287,9 @@ def _split_arguments(text: str) -> list[str]:
     return text.split(",") if "," in text or "(" in text else text.split() or [""]
 
 
-def _is_clipped(values: Values, size: float, *, is_box: bool) -> bool:
-    """Whether it is cut down to nothing, or to a dot."""
-    if values.get("content-visibility") == "hidden" or HIDING_CLIP.search(values.get("clip-path", "")):
+def _is_clipped(values: Values, size: float, limits: Iterable[str], *, is_box: bool) -> bool:
+    """Whether it is cut down to nothing, or to a dot; it is no larger than any of its `limits` says."""
+    if HIDING_CLIP.search(values.get("clip-path", "")):
         return True
     corners = [parse_length(part, size) or 0 for part in NUMBERS.findall(values.get("clip", ""))]
     if values.get("position") in ("absolute", "fixed") and len(corners) == 4:
@@ -288,11 +298,11 @@ def _is_clipped(values: Values, size: float, *, is_box: bool) -> bool:
             return True
     if not is_box:
         return False
-    if HIDING_TRANSFORM.search(values.get("transform", "")) or 0 in map(
-        parse_length, values.get("scale", "none").split()[:2]
-    ):
+    if values.get("content-visibility") == "hidden" or HIDING_TRANSFORM.search(values.get("transform", "")):
         return True
-    sides = (parse_length(values.get(name, ""), size) for name in ("width", "height", "max-width", "max-height"))
+    if 0 in map(parse_length, values.get("scale", "none").split()[:2]):
+        return True
+    sides = (parse_length(values.get(name, ""), size) for name in limits)
     is_small = any(side is not None and side < TINY for side in sides)
     clips = not {"hidden", "clip"}.isdisjoint(values.get("overflow", "visible").split())
     return is_small and (clips or not CLIPPING.isdisjoint(values.get("contain", "").split()))
@@ -325,7 +335,8 @@ class Looks:
             if len(self._known) == MOST_LOOKS:
                 self._known.clear()
             style = compute_style(parent, values)
-            look = Look(style, is_unseen(values, display, style.size), is_low(values, style.size))
+            unseen = is_unseen(values, display, style.size, is_laid_out=parent.lays_out)
+            look = Look(style, unseen, is_low(values, style.size))
             found = self._known[key] = look, parent, values
         return found[0]
 

@@ -503,7 +503,7 @@ def generate_text(values: Values, attributes: Attributes, parent: Style) -> Text
     if "content" not in values:
         return None
     style, display = compute_style(parent, values), values.get("display", "inline")
-    if is_unseen(values, display, style.size):
+    if is_unseen(values, display, style.size, is_laid_out=parent.lays_out):
         return None
     text = collapse_spaces(read_content(values["content"], attributes))
     return Text(f"\n{text}\n" if text and is_block(display) else text, style.layer, style.takes_room)
