@@ -9,7 +9,7 @@ from string import ascii_lowercase
 from types import SimpleNamespace
 
 import pytest
-from neardup.config import Detection
+from neardup.config import Detection, Thresholds
 from neardup.core.columns import Outcomes
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
@@ -49,6 +49,19 @@ async def test_stories_submitted_one_after_the_other_see_each_other(
     assert {match.story_id: match.kind for match in passage.matches} == {9: PASSAGE, 5: PASSAGE}
     assert await platform.flagged() == {(5, 9): SIMILAR, (3, 9): PASSAGE, (3, 5): PASSAGE}
     assert await platform.ledger.do(candidates.count_pending) == 0
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+async def test_a_pair_of_two_languages_is_held_to_the_thresholds_of_the_lower_id(
+    tmp_path: Path, order: tuple[int, int]
+) -> None:
+    """The thresholds of Marathi are never reached; the story with the lower id is in Hindi."""
+    copied, unreached = words_of(HINDI, "a", 200), Thresholds(containment=0.99, jaccard=0.99, passage_words=9999)
+    texts = {1: (HINDI, copied + words_of(HINDI, "b", 90)), 2: (MARATHI, copied + words_of(HINDI, "c", 90))}
+    async with checked_ledger(tmp_path, Detection(languages={MARATHI: unreached})) as platform:
+        for story_id in order:
+            await platform.put(texts[story_id][0], story_id, texts[story_id][1])
+        assert (await platform.flagged()).keys() == {(1, 2)}
 
 
 async def test_the_flag_has_the_spans_and_the_scores_of_the_answer(platform: CheckedLedger) -> None:

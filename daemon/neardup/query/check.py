@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct, to_builtins
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
@@ -309,12 +309,10 @@ class Checker:
         pairs = [Candidate(checked, PairedStory.of_row(row)) for row in rows.values()]
         texts, assessed, verified = dict[bytes, FoundText](), list[Assessed](), list[Verified]()
         if pairs:
-            texts, known_common = await asyncio.gather(
-                self._texts.read((pair.b for pair in pairs if pair.b.text_hash != own.text_hash), until),
-                self._common.of(language),
-            )
-            common = union(nominated.common, known_common)
-            assessed, spans = await asyncio.to_thread(self._assess, pairs, text, texts, common)
+            common_of = {spoken: await self._common.of(spoken) for spoken in {pair.b.language for pair in pairs}}
+            common_of[language] = union(nominated.common, await self._common.of(language))
+            texts = await self._texts.read((pair.b for pair in pairs if pair.b.text_hash != own.text_hash), until)
+            assessed, spans = await asyncio.to_thread(self._assess, pairs, text, texts, common_of)
             flagged = await self._ledger.do(_find_flagged, submission, rows, assessed)
             verified = [
                 Verified(rows[other], kind, assessment, spans[other], n) for other, kind, assessment, n in flagged
@@ -327,19 +325,45 @@ class Checker:
         return Examined(probe, facts.last_change, nominated, known, result)
 
     def _assess(
-        self, pairs: Sequence[Candidate], text: Text, texts: Mapping[bytes, FoundText], common: PassageHashes
+        self,
+        pairs: Sequence[Candidate],
+        text: Text,
+        texts: Mapping[bytes, FoundText],
+        common_of: Mapping[Language, PassageHashes],
     ) -> tuple[list[Assessed], dict[int, tuple[CopiedSpan, ...]]]:
-        """Verify the pairs; returns as well, by the id of the match, the spans of those that are copies."""
+        """Verify the pairs as a run does; returns as well, by the id of the match, the spans of those that are copies.
+
+        `common_of` has the hashes of the common passages of each language.
+        """
         found = (texts.get(pair.b.text_hash) for pair in pairs)
         others = [other if isinstance(other, Text) else None for other in found]
-        compared = [ComparedPair(pair, text, other) for pair, other in zip(pairs, others, strict=True)]
-        assessed = list(zip(pairs, assess_all(compared, self._detection.of, lambda _: common), strict=True))
+        compared = [
+            ComparedPair(pair, text, other)
+            if pair.a.id < pair.b.id
+            else ComparedPair(Candidate(pair.b, pair.a), other, text)
+            for pair, other in zip(pairs, others, strict=True)
+        ]
+        assessed = [
+            (pair, assessment if pair.a.id < pair.b.id else exchange_sides(assessment))
+            for pair, assessment in zip(
+                pairs, assess_all(compared, self._detection.of, common_of.__getitem__), strict=True
+            )
+        ]
         spans = {
             pair.b.id: _list_spans(assessment, text, other)
             for (pair, assessment), other in zip(assessed, others, strict=True)
             if assessment is not None and assessment.kind is not None
         }
         return assessed, spans
+
+
+def exchange_sides(assessment: Assessment | None) -> Assessment | None:
+    """The assessment of the same pair with b before a."""
+    if assessment is None:
+        return None
+    signals, spans_a, spans_b = assessment.signals, assessment.spans_b, assessment.spans_a
+    signals = replace(signals, containment_a=signals.containment_b, containment_b=signals.containment_a)
+    return replace(assessment, signals=signals, spans_a=spans_a, spans_b=spans_b)
 
 
 def _read_rows(db: sqlite3.Connection, story_id: int, nominated: TextMatches) -> tuple[Rows, bool]:

@@ -31,7 +31,7 @@ from neardup.pipeline import submitted_pages
 from neardup.pipeline.verifier import Verifier, count_assessed
 from neardup.pipeline.worker import check_label
 from neardup.pipeline.writer import count_outcomes
-from neardup.query.check import Assessed, Checker, CheckResult, Examined, Submission
+from neardup.query.check import Assessed, Checker, CheckResult, Examined, Submission, exchange_sides
 from neardup.records import Assessment, Candidate, Fingerprinted, Story
 from neardup.source.parse import MAX_ID, check_path, make_printable
 
@@ -193,12 +193,7 @@ def _order_pair(pair: Candidate, assessment: Assessment | None) -> Assessed:
     """The pair with the lower id first, and its assessment accordingly."""
     if pair.a.id < pair.b.id:
         return pair, assessment
-    pair = replace(pair, a=pair.b, b=pair.a)
-    if assessment is None:
-        return pair, None
-    signals, spans_a, spans_b = assessment.signals, assessment.spans_b, assessment.spans_a
-    signals = replace(signals, containment_a=signals.containment_b, containment_b=signals.containment_a)
-    return pair, replace(assessment, signals=signals, spans_a=spans_a, spans_b=spans_b)
+    return Candidate(pair.b, pair.a), exchange_sides(assessment)
 
 
 def _choose_page(page: bytes | None, text: Text, max_bytes: int) -> Page:
