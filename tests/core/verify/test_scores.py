@@ -15,7 +15,7 @@ from neardup.core.fingerprint.word_hashes import PassageHashes, hash_passages
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.longest_run import measure_longest_run
-from neardup.core.verify.scores import NEAR_MISS, ComparedPair, assess, assess_all, examine
+from neardup.core.verify.scores import NEAR_MISS, NEAR_MISS_WORDS, ComparedPair, assess, assess_all, examine
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
@@ -31,7 +31,7 @@ from neardup.core.verify.tiers import (
     find_kind,
     list_kinds,
 )
-from neardup.records import Assessment, Candidate, Kind, Language, PairedStory, Signals
+from neardup.records import MIN_BLOCK, Assessment, Candidate, Kind, Language, PairedStory, Signals
 
 from tests.support.languages import HINDI, MARATHI, ODIA, SAMPLED, TELUGU, TEXTS
 from tests.support.sample_texts import STORIES
@@ -90,6 +90,27 @@ def test_pairs_are_assessed_together_as_they_are_alone(
     ]
     together = assess_all(pairs, lambda _: Thresholds(), lambda _: common)
     assert list(map(repr, together)) == [repr(assess(*pair, Thresholds(), common)) for pair in pairs]
+
+
+@unhurried
+@given(st.integers(20, 60), st.data())
+def test_the_order_of_two_texts_does_not_matter(own_words: int, data: st.DataObject) -> None:
+    before = data.draw(st.integers(0, own_words))
+    disclaimer = text("p", 120)
+    common = hash_passages(text_of_words(disclaimer).word_hashes)
+    a, b = disclaimer + text("a", own_words), text("b", before) + disclaimer + text("c", own_words - before)
+    found, exchanged = assessed(a, b, common), assessed(b, a, common)
+    assert (found and (found.kind, found.signals.extra)) == (exchanged and (exchanged.kind, exchanged.signals.extra))
+
+
+@pytest.mark.parametrize("words", [MIN_BLOCK, 15, NEAR_MISS_WORDS, 75])
+def test_a_passage_is_one_from_the_words_on_that_are_set(words: int) -> None:
+    thresholds = Thresholds(passage_words=words)
+    for copied, kind in ((words - 1, None), (words, PASSAGE)):
+        a, b = text("a", 100) + text("q", copied) + text("b", 100), text("c", 100) + text("q", copied) + text("d", 100)
+        pair = Candidate(side(1, a), side(2, b))
+        found = assess(pair, text_of_words(a), text_of_words(b), thresholds)
+        assert (found and found.kind) == kind, f"{copied} copied words"
 
 
 @pytest.mark.parametrize("words", [1, 80, 400])

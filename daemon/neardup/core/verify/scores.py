@@ -54,7 +54,7 @@ NEAR_MISS = 0.3
 NEAR_MISS_WORDS = 20
 NEAR_MISS_SHARE = 0.25  # of the rare words
 # Shingles.  Texts that share fewer are not aligned: as each run of a block has 3 words or more, NEAR_MISS_WORDS copied
-# words share 13 shingles, or a few less where shingles repeat.
+# words share 13 shingles, or a few less where shingles repeat.  A lower `passage_words` has fewer.
 MIN_SHARED_SHINGLES = 10
 # Shingles, or words of skeletons.  Half of a short story may be a greeting or a form, which many of its kind share.
 SHORT_PART = 40
@@ -229,12 +229,13 @@ def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
     texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
     shared_of = count_shared_of_pairs([text.shingles for text in texts], places).tolist()
     overlaps = [_measure_overlap(a, b, shared, bits) for (a, b, bits, _), shared in zip(pairs, shared_of, strict=True)]
-    aligned = list[int]()
+    aligned, least_words = list[int](), min(NEAR_MISS_WORDS, thresholds.passage_words)
+    least_shared = min(MIN_SHARED_SHINGLES, least_words * 2 // 3)
     for n, (overlap, shared) in enumerate(zip(overlaps, shared_of, strict=True)):
         if overlap.containment < NEAR_MISS and find_kind(overlap, thresholds) is None:  # passages decide
-            if shared < MIN_SHARED_SHINGLES:
+            if shared < least_shared:
                 continue
-            places[n, 2] = NEAR_MISS_WORDS
+            places[n, 2] = least_words
         aligned.append(n)
     found: list[Assessment | None] = [None] * len(pairs)
     words, compared = [text.word_hashes for text in texts], [pairs[n] for n in aligned]
@@ -457,7 +458,7 @@ def _measure_extra(texts: _Texts, overlap: Signals, found: Copied, common: Passa
     if (overlap.containment_a or 0) * len(texts.a.shingles) < SHORT_PART - 0.5:
         extra |= {SHORT: 1}
     if found.common_words and overlap.containment >= NEAR_MISS:
-        few, many = sorted((texts.a, texts.b), key=lambda text: len(text.shingles))
+        few, many = sorted((texts.a, texts.b), key=lambda text: (len(text.shingles), text.text_hash))
         own = measure_own_containment(few, many, common)
         extra |= {POPULAR: 1} if own is None else {OWN_CONTAINMENT: own}
     return extra
