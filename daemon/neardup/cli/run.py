@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,8 +191,11 @@ def _list_keys(value: str) -> list[str]:
 
     if value.startswith(ROW_KEY):
         return [value]
-    parts = [(value[:n], value[n:]) for n in range(1, len(value)) if value[n] == PAGE_OF]
-    return [f"{parse_story_id(listed)}{path}" for listed, path in [(value, ""), *parts]]
+    parts, keys = [(value[:n], value[n:]) for n in range(1, len(value)) if value[n] == PAGE_OF], list[str]()
+    for listed, path in [(value, ""), *parts]:
+        with suppress(click.BadParameter):  # a path is longer than a name may be
+            keys.append(f"{parse_story_id(listed)}{path}")
+    return keys or [str(parse_story_id(value))]
 
 
 keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...")
@@ -222,7 +225,7 @@ def dead_letters_(
     if webhooks:
         _list_dead_events(config, keys, reason, drop=drop, as_json=as_json)
         return
-    choice = DeadLetterFilter(reason, [key for shown in keys for key in _list_keys(shown)])
+    choice = DeadLetterFilter(reason, tuple(key for shown in keys for key in _list_keys(shown)))
     if drop:
         if not keys and reason is None:
             raise Misuse("--drop needs KEYs or --reason")
@@ -258,7 +261,7 @@ def retry(config: "Config", *, keys: tuple[str, ...], reason: str | None, webhoo
     keys_of = {shown: _list_keys(shown) for shown in keys}
     with open_to_write(config.ledger.path) as db:
         dead_letters.refuse_unknown(db, keys_of)
-    chosen = DeadLetterFilter(reason, [key for possible in keys_of.values() for key in possible])
+    chosen = DeadLetterFilter(reason, tuple(key for possible in keys_of.values() for key in possible))
     run_and_print(config, "retry", as_json, dead_letters=chosen)
 
 

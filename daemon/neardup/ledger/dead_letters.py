@@ -184,7 +184,7 @@ def list_retriable(db: sqlite3.Connection, choice: DeadLetterFilter, after: str)
     Those that only an operator mends are among them only where their keys or their reason are selected.
     """
     condition, values = choice.condition
-    if choice == ALL:
+    if choice.reason is None and not choice.keys:
         condition = f"reason NOT IN ('{Dead.QUARANTINED}', '{Dead.DUPLICATE_ID}')"
     rows = db.execute(
         f"SELECT key, story FROM dead_letters WHERE {condition} AND story ->> 'language' IS NOT NULL AND key > ?"
