@@ -29,7 +29,7 @@ from neardup.ledger import (
     transaction,
 )
 from neardup.ledger.passages import FoundCommon
-from neardup.ledger.runs import get
+from neardup.ledger.runs import get, owes_sweep
 from neardup.ledger.similarities import pack_spans
 from neardup.records import Assessment, Candidate, Kind, Language, Signals, Verdict
 
@@ -128,8 +128,9 @@ def _flag(  # noqa: PLR0917 - what `record` has at hand
         return False
     if ruling.is_new:
         db.execute("DELETE FROM suppressed_pairs WHERE a = ? AND b = ?", pair)
-        # Webhooks know new flags by their ids: one that is made again gets another, unless all are made again.
-        kept = kind if get(db, "refingerprinting") else None
+        # Webhooks know new flags by their ids: one that is made again gets another, unless all are made again, which a
+        # backfill without lookups leaves to the sweep that it owes.
+        kept = kind if get(db, "refingerprinting") or owes_sweep(db) else None
         db.execute("DELETE FROM flags WHERE a = ? AND b = ? AND kind IS NOT ?", (*pair, kept))
     put_flag(db, candidate, assessment, kind, version, now, ruling, by_passages=by_passages)
     return ruling.is_new
@@ -148,8 +149,8 @@ def put_flag(  # noqa: PLR0917 - what `_flag` has at hand
 ) -> None:
     """Insert or update the flag of a pair, flagged at `now`, within the caller's transaction.
 
-    A flag that is on record already keeps its id.  Unless the ruling calls it new, it also keeps its context, and the
-    times at which it was flagged and exported.
+    A flag that is on record keeps its id; `_flag` removes one that is made again.  Unless the ruling calls it new, it
+    also keeps its context, and the times at which it was flagged and exported.
     """
     values = _make_flag_columns(candidate, assessment, kind, version, ruling.status, by_passages=by_passages)
     values["language"] = languages.map_numbers(db)[candidate.language]
