@@ -220,14 +220,14 @@ class Worker:
         unread, crashed = set(jobs.stories.ids), list[Story]()
 
         async def receive(read: PagesRead) -> None:
-            ids = read.ids
+            ids, again = read.ids, list[Story]()
             if not is_last_try and (again := [story for story, result in read.others if _has_crashed(result)]):
-                crashed.extend(again)
                 read = replace(
                     read, others=[(story, result) for story, result in read.others if not _has_crashed(result)]
                 )
             outcomes = make_outcomes(read, jobs.known, self._languages) if read.ids else None
             unread.difference_update(ids)  # what has failed until here is named, and not lost
+            crashed.extend(again)
             if outcomes is not None:
                 await deliver(outcomes)
 

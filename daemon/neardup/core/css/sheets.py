@@ -239,9 +239,9 @@ def _read_block(content: Any, selectors: list[str], scope: _Scope) -> Iterator[R
     nodes = tinycss2.parse_blocks_contents(content, **NODES)
     block = read_declarations(nodes)
     if block.items:
-        found = [_read_rule(selector, block, scope) for selector in selectors]
+        found = [_read_rule(selector, block, scope) for selector in selectors[:MOST_RULES]]
         # Browsers leave out a list with a selector that they do not know either.
-        is_doubtful = None in found or not all(map(_is_known, selectors))
+        is_doubtful = None in found or len(selectors) > MOST_RULES or not all(map(_is_known, selectors))
         yield from (
             rule._replace(is_doubtful=rule.is_doubtful or is_doubtful)
             for rule in found
