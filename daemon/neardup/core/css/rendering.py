@@ -66,8 +66,7 @@ from neardup.core.css.pieces import (
     write_text,
 )
 from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse
-from neardup.core.text.reading_order import has_override
-from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, collect_parts, collect_story
+from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, collect_parts, collect_story, reads_override
 
 Page = TypeVar("Page")
 
@@ -177,18 +176,24 @@ def _prepare_page(root: LexborNode, story: Story) -> _Page:
     bodies = frozenset(body.mem_id for body in story.bodies)
     templates = [node for node in story.invisible if node.tag_id in TEMPLATES]
     hosts = {host.mem_id for node in templates if (host := node.parent) is not None}
-    parts = None
-    if rules.is_whole and not has_override(root.text_lexbor()):
-        found = collect_parts(story, rules.acting.values(), rules.moved.values())
-        parts = found._replace(read=found.read | bodies)
-        for node in story.breaks:
-            if (parent := node.parent) is not None and parent.mem_id not in parts.read:
-                insert_before(node, BREAK.encode())
-                insert_after(node, BREAK.encode())
-        for node in reversed(story.invisible):
-            if node.mem_id not in parts.read:
-                node.decompose()
+    parts = _reduce_to_parts(story, rules, bodies) if rules.is_whole else None
     return _Page(rules, bodies, story.around, parts, hosts, 0, [], Counter())
+
+
+def _reduce_to_parts(story: Story, rules: MatchedRules, bodies: frozenset[int]) -> Parts | None:
+    """The parts of a story without its other invisible elements, which are removed; None where a text may need more."""
+    found = collect_parts(story, rules.acting.values(), rules.moved.values())
+    parts = found._replace(read=found.read | bodies)
+    removed = [node for node in story.invisible if node.mem_id not in parts.read]
+    if reads_override(story, removed):
+        return None
+    for node in story.breaks:
+        if (parent := node.parent) is not None and parent.mem_id not in parts.read:
+            insert_before(node, BREAK.encode())
+            insert_after(node, BREAK.encode())
+    for node in reversed(removed):
+        node.decompose()
+    return parts
 
 
 def _collect_pieces(root: LexborNode, page: _Page) -> list[Piece]:

@@ -53,6 +53,11 @@ def has_override(text: str) -> bool:
     return RIGHT_TO_LEFT in text or LEFT_TO_RIGHT in text
 
 
+def count_overrides(text: str) -> int:
+    """The number of characters that override the direction."""
+    return text.count(RIGHT_TO_LEFT) + text.count(LEFT_TO_RIGHT)
+
+
 def override(text: str, *, to_the_left: bool) -> str:
     """A text with the characters that override the direction of its lines."""
     control = RIGHT_TO_LEFT if to_the_left else LEFT_TO_RIGHT

@@ -5,7 +5,7 @@ shown of its story, apart from its style sheets, see `core.css.page_styles`.  Wh
 written, the native core reads it (`read_plain_story`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from neardup.core.css.order import DRAWN
 from neardup.core.css.page_styles import act_nowhere, act_on, find_style_sheets
 from neardup.core.native.page import SHEETS, STYLE_AROUND, WHY_UNUSABLE, StoryRead, TagClass, TagRules, read_story
 from neardup.core.text.parsing import find_matching
-from neardup.core.text.reading_order import has_override
+from neardup.core.text.reading_order import count_overrides
 
 
 def _find_tag_ids(names: str) -> frozenset[int]:
@@ -112,9 +112,26 @@ def find_reason_to_render(root: LexborNode, story: Story, html: str | bytes) -> 
     reason = _find_reason_in_elements(story) or _find_reason_in_attributes(story) or _find_reason_in_ancestors(story)
     if reason is None and act_on(find_style_sheets(root), root, story.bodies, story.around, html):
         return STYLE_SHEET
-    if reason is None and any(has_override(body.text_lexbor()) for body in story.bodies):
+    if reason is None and reads_override(story, story.invisible):
         return OVERRIDE
     return reason
+
+
+def reads_override(story: Story, left_out: Iterable[LexborNode]) -> bool:
+    """Whether a text of a story overrides its direction; those in elements that are `left_out` are not read."""
+    count = sum(count_overrides(body.text_lexbor()) for body in story.bodies)
+    if not count:
+        return False
+    nodes = {node.mem_id: node for node in left_out}
+    outermost = (node for node in nodes.values() if not _stands_in(node, nodes))
+    return count > sum(count_overrides(node.text_lexbor()) for node in outermost)
+
+
+def _stands_in(node: LexborNode, elements: Container[int]) -> bool:
+    parent = node.parent
+    while parent is not None and parent.mem_id not in elements:
+        parent = parent.parent
+    return parent is not None
 
 
 def _find_reason_in_elements(story: Story) -> str | None:
