@@ -66,7 +66,8 @@ from neardup.core.css.pieces import (
     write_text,
 )
 from neardup.core.text.parsing import find_matching, insert_after, insert_before, parse
-from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, collect_parts, collect_story, reads_override
+from neardup.core.text.reading_order import has_override
+from neardup.core.text.story import BREAKS, TEMPLATES, Parts, Story, collect_parts, collect_story
 
 Page = TypeVar("Page")
 
@@ -157,6 +158,14 @@ def render(root: LexborNode, story: Story) -> Rendered:
     show it by a script, or in a way that is not known here, so the hidden texts follow those that are shown.
     """
     page = _prepare_page(root, story)
+    if any(has_override(body.text_lexbor()) for body in story.bodies):
+        rendered = _render_page(root, page)
+        if has_override(rendered.text):  # each element may end it
+            return rendered
+    return _render_page(root, _reduce_to_parts(page, story))
+
+
+def _render_page(root: LexborNode, page: _Page) -> Rendered:
     signs = read_signs(root, page.rules.markers)
     pieces = [_show(signs, START.doubt("signs"), page), *_collect_pieces(root, page)]
     characters = page.characters
@@ -171,29 +180,27 @@ def read_signs(root: LexborNode, markers: Iterable[Declaration]) -> str:
 
 
 def _prepare_page(root: LexborNode, story: Story) -> _Page:
-    """A page to render.  Invisible elements on which nothing acts are removed from its tree."""
     rules = MatchedRules(root, find_style_sheets(root))
     bodies = frozenset(body.mem_id for body in story.bodies)
     templates = [node for node in story.invisible if node.tag_id in TEMPLATES]
     hosts = {host.mem_id for node in templates if (host := node.parent) is not None}
-    parts = _reduce_to_parts(story, rules, bodies) if rules.is_whole else None
-    return _Page(rules, bodies, story.around, parts, hosts, 0, [], Counter())
+    return _Page(rules, bodies, story.around, None, hosts, 0, [], Counter())
 
 
-def _reduce_to_parts(story: Story, rules: MatchedRules, bodies: frozenset[int]) -> Parts | None:
-    """The parts of a story without its other invisible elements, which are removed; None where a text may need more."""
-    found = collect_parts(story, rules.acting.values(), rules.moved.values())
-    parts = found._replace(read=found.read | bodies)
-    removed = [node for node in story.invisible if node.mem_id not in parts.read]
-    if reads_override(story, removed):
-        return None
+def _reduce_to_parts(page: _Page, story: Story) -> _Page:
+    """A page of which only parts are looked at, if its rules are whole; other invisible elements leave its tree."""
+    if not page.rules.is_whole:
+        return page._replace(characters=Counter(), left_out=[])
+    found = collect_parts(story, page.rules.acting.values(), page.rules.moved.values())
+    parts = found._replace(read=found.read | page.bodies)
     for node in story.breaks:
         if (parent := node.parent) is not None and parent.mem_id not in parts.read:
             insert_before(node, BREAK.encode())
             insert_after(node, BREAK.encode())
-    for node in reversed(removed):
-        node.decompose()
-    return parts
+    for node in reversed(story.invisible):
+        if node.mem_id not in parts.read:
+            node.decompose()
+    return page._replace(parts=parts, characters=Counter(), left_out=[])
 
 
 def _collect_pieces(root: LexborNode, page: _Page) -> list[Piece]:
@@ -476,7 +483,9 @@ def _render_page_within(markup: str, style: Style, page: _Page) -> Iterator[Part
     if page.depth == DEEPEST:
         page.left_out.append(markup)
     elif (root := parse(markup)) is not None:
-        inside = _prepare_page(root, collect_story([root]))
+        inside = _prepare_page(root, story := collect_story([root]))
+        if not has_override(root.text_lexbor()):
+            inside = _reduce_to_parts(inside, story)
         inside = inside._replace(
             depth=page.depth + 1, left_out=page.left_out, characters=page.characters, host=page.host
         )
