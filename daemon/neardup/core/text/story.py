@@ -112,17 +112,17 @@ def find_reason_to_render(root: LexborNode, story: Story, html: str | bytes) -> 
     reason = _find_reason_in_elements(story) or _find_reason_in_attributes(story) or _find_reason_in_ancestors(story)
     if reason is None and act_on(find_style_sheets(root), root, story.bodies, story.around, html):
         return STYLE_SHEET
-    if reason is None and reads_override(story, story.invisible):
+    if reason is None and _reads_override(story):
         return OVERRIDE
     return reason
 
 
-def reads_override(story: Story, left_out: Iterable[LexborNode]) -> bool:
-    """Whether a text of a story overrides its direction; those in elements that are `left_out` are not read."""
+def _reads_override(story: Story) -> bool:
+    """Whether a text of a story overrides its direction; those in invisible elements are not read."""
     count = sum(count_overrides(body.text_lexbor()) for body in story.bodies)
     if not count:
         return False
-    nodes = {node.mem_id: node for node in left_out}
+    nodes = {node.mem_id: node for node in story.invisible}
     outermost = (node for node in nodes.values() if not _stands_in(node, nodes))
     return count > sum(count_overrides(node.text_lexbor()) for node in outermost)
 
