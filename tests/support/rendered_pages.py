@@ -2,8 +2,11 @@
 
 import random
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import Browser
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 
 TAGS = [
     "main",
@@ -179,7 +182,7 @@ def _declarations(rng: random.Random) -> str:
     return ";".join(rng.choices(DECLARATIONS, k=rng.choice((1, 1, 1, 2, 3))))
 
 
-def shown_by(browser: Browser, pages: Sequence[str], selector: str = "html") -> list[str]:
+def shown_by(browser: "Browser", pages: Sequence[str], selector: str = "html") -> list[str]:
     """What Chromium shows of each page in the first element that a selector matches."""
     tab = browser.new_page(viewport={"width": 1280, "height": 720})
     try:

@@ -9,13 +9,12 @@ from msgspec.structs import replace
 from neardup.core.css.native_rendering import render_natively
 from neardup.core.css.page_styles import find_style_sheets
 from neardup.core.native import page as native_page
-from neardup.core.page import Page, Unreadable, extract_story
+from neardup.core.page import Page, Unreadable, extract_story, fingerprint_story
 from neardup.core.text.decoding import is_plain
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.parsing import parse, parse_with_kept_parser
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.support.builders import fingerprint_page
 from tests.support.random_pages import random_page
 from tests.support.site_template import in_template
 from tests.support.styled_pages import styled_page
@@ -36,7 +35,8 @@ pages = st.builds(
 
 def read(page: Page, extraction: Extraction) -> tuple[object, ...]:
     """The fingerprint of a page, and the parts of its story, with why it was rendered, but not by what."""
-    made, found = fingerprint_page(page, extraction), extract_story(page, extraction)
+    found = extract_story(page, extraction)
+    made = found if isinstance(found, Unreadable) else fingerprint_story(page, found)
     reasons = [rendered and rendered.reason for rendered in (made.rendered, found.rendered)]
     made = replace(made, rendered=None)
     if isinstance(found, Unreadable):
