@@ -60,6 +60,7 @@ def both_ways(body: bytes, extraction: Extraction) -> list[tuple[object, ...]]:
 @given(pages, st.sampled_from(EXTRACTIONS))
 @example(in_template("<p>one</p>").encode(), Extraction())  # the native core renders it, so each function is called
 @example(b"<x\xff>one<style>p { margin: 0 }</style><script>" + b"x" * 4096, Extraction())  # a tag that is not UTF-8
+@example(b"one<b style='position:absolute; left:9999px'>\xae", Extraction())  # hidden, and not UTF-8
 def test_both_roads_make_the_same_of_any_page(body: bytes, extraction: Extraction) -> None:
     native, reference = both_ways(body, extraction)
     assert native == reference

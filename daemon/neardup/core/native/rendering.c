@@ -448,6 +448,8 @@ static bool append_piece(Renderer *r, uint32_t kind, uint32_t layer, bool takes_
 static bool append_written(Renderer *r, uint32_t style, uint8_t *start, size_t size, uint64_t visible) {
     const nd_style *look = style_of(r, style);
     r->reader.at = start + size;
+    /* What is hidden may never be written, so its bytes are looked at here. */
+    if (look->layer == 0 && !is_utf8(start, size)) return doubt(&r->reader, ND_UNREADABLE);
     return count_in_layer(r, look->layer, visible) &&
            append_piece(r, ND_PIECE_TEXT, look->layer, look->flags & ND_TAKES_ROOM, start, size);
 }
