@@ -2,6 +2,7 @@
 ledger has one daemon: a second one refuses to start and names the first, and can start once that has died.
 """
 
+import asyncio
 import json
 import signal
 import sqlite3
@@ -144,6 +145,31 @@ async def test_an_interrupted_story_is_read_alone(tmp_path: Path) -> None:
     ledger.close()
     assert asked == {1: True, 2: True, 3: False}
     assert sorted(results) == [1, 2, 3]
+
+
+async def test_no_pages_are_begun_while_a_suspect_waits_for_its_turn(tmp_path: Path) -> None:
+    ledger, begun, may_end = Ledger(tmp_path / "neardup.db"), list[int](), asyncio.Event()
+    await ledger.do(dead_letters.add_interrupted, [1])
+
+    class Readers:
+        async def read(self, story: Story, etag: str | None, *, alone: bool) -> PageResult:
+            await may_end.wait()
+            begun.append(story.id)
+            return NotModified()
+
+        async def read_all(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
+            begun.extend(stories.ids)
+
+    async def ignore(read: PagesRead) -> None:
+        pass
+
+    async with Quarantine(ledger, Readers(), list, retry=True) as quarantine, asyncio.TaskGroup() as tasks:
+        for story_id in (1, 2):
+            tasks.create_task(quarantine.read_all(StoryColumns.of([Story(story_id, TAMIL)]), [None], ignore))
+        await asyncio.sleep(0)
+        may_end.set()
+    ledger.close()
+    assert begun == [1, 2]
 
 
 story_ids = st.integers(0, 2**63 - 1) | st.integers(-(2**63), -2)  # works have negative ones

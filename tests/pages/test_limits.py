@@ -149,3 +149,19 @@ async def test_a_page_that_is_read_alone_has_no_company() -> None:
 
     await asyncio.gather(*map(read, range(20)))
     assert limit.asked == 0
+
+
+async def test_pages_under_way_may_wait_for_another_while_one_waits_to_be_read_alone() -> None:
+    limit = AdaptiveLimit(8)
+
+    async def read_alone() -> None:
+        async with limit.ask_alone():
+            assert limit.asked == 1, "another page is in flight"
+
+    async with asyncio.timeout(20):
+        async with limit.ask_together():
+            waiting = asyncio.create_task(read_alone())
+            await asyncio.sleep(0)
+            async with limit.ask_together():  # as the verification reads a text, for which the writer waits
+                assert not waiting.done(), "a page was read alone beside others"
+        await waiting

@@ -117,8 +117,7 @@ class AdaptiveLimit:
         self.window = 0  # the number of windows that ended
         self._most = most
         self._clock = clock
-        self._alone_lock = asyncio.Lock()
-        self._nothing_alone = asyncio.Event()  # no page is read alone, or waits for the others to be answered
+        self._nothing_alone = asyncio.Event()
         self._nothing_alone.set()
         self._nothing_asked = asyncio.Event()
         self._latencies: list[float] = []
@@ -153,20 +152,20 @@ class AdaptiveLimit:
 
     @asynccontextmanager
     async def ask_alone(self) -> AsyncIterator[None]:
-        """Wait until all pages are answered, and keep others from being asked for until the block ends."""
-        async with self._alone_lock:
-            self._nothing_alone.clear()
-            try:
-                while self.asked:
-                    self._nothing_asked.clear()
-                    await self._nothing_asked.wait()
-                self.asked = 1
-                try:
-                    yield
-                finally:
-                    self.asked = 0
-            finally:
-                self._nothing_alone.set()
+        """Wait until all pages are answered, and keep others from being asked for until the block ends.
+
+        A page that waits to be read alone keeps no other one waiting: the answers that it waits for may wait for those.
+        """
+        while self.asked:
+            self._nothing_asked.clear()
+            await self._nothing_asked.wait()
+        self._nothing_alone.clear()
+        self.asked = 1
+        try:
+            yield
+        finally:
+            self._nothing_alone.set()
+            self.leave(1)
 
     def halve(self, window: int) -> None:
         """The store refused a request of this window: halve the limit, once per window."""

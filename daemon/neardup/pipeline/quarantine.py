@@ -52,6 +52,7 @@ class Quarantine:
         self._deaths: Mapping[int, int] = {}
         self._quarantined: Mapping[int, Story] = {}
         self._suspects: AbstractSet[int] = set()
+        self._suspect_turn = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         """Record which stories were in flight if the last run died.  Raises Fatal."""
@@ -74,12 +75,18 @@ class Quarantine:
             await asyncio.sleep(RECORD_SECONDS)
 
     async def read_all(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
-        """Read pages, those of suspects each alone; ReadFailed for a story in quarantine."""
+        """Read pages, those of suspects each alone; ReadFailed for a story in quarantine.
+
+        While a suspect waits to be read alone, no other pages are begun here, so that its turn comes.  The pages that
+        the verification reads, for which those under way may wait, are not read through here.
+        """
 
         async def release(read: PagesRead) -> None:
             self._in_flight.remove(read.ids)
             await deliver(read)
 
+        async with self._suspect_turn:
+            pass
         suspects = [n for n, story_id in enumerate(stories.ids) if story_id in self._suspects]
         if not suspects:
             await self._readers.read_all(stories, etags, release)
@@ -98,7 +105,8 @@ class Quarantine:
         elif quarantined is not None and quarantined.updated_at == story.updated_at and not self._retry:
             result = _make_refusal("it stays in quarantine until its updated_at changes, or `neardup retry` names it")
         else:
-            result = await self._readers.read(story, etag, alone=True)
+            async with self._suspect_turn:
+                result = await self._readers.read(story, etag, alone=True)
         await deliver(make_results([(story, result)]))
 
 
