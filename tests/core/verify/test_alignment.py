@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, hash_passages, hash_words
 from neardup.core.native.alignment import MOST_KEPT
 from neardup.core.text.normalize import tokenize
-from neardup.core.verify.alignment import MAX_GAP, NO_HASHES, align, find_copied, find_copied_of_pairs, sample_passages
+from neardup.core.verify.alignment import (
+    MAX_GAP,
+    NO_HASHES,
+    align,
+    find_copied,
+    find_copied_of_pairs,
+    pair_shared_shingles,
+    sample_passages,
+    span_places,
+)
 from neardup.core.verify.longest_run import measure_longest_run
 from neardup.core.verify.own_text import are_own
 from neardup.records import MIN_BLOCK, Language, Spans
@@ -234,3 +243,17 @@ def test_novel_of_refrains_takes_no_quadratic_time() -> None:
     refrain = prose("la", 7)
     a, b = story(refrain * 8_000), story([*prose("x", 11), *refrain * 8_000])
     assert find_copied(a, b).words <= 10
+
+
+@unhurried
+@given(stories, stories)
+def test_words_of_shared_shingles_are_paired_once_whatever_the_order_of_the_texts(first: str, second: str) -> None:
+    a, b = story(first), story(second)
+    at_a, at_b = pair_shared_shingles(a, b)
+    assert (a[at_a] == b[at_b]).all()
+    assert len(set(at_a.tolist())) == len(set(at_b.tolist())) == len(at_a)
+    assert sorted(zip(*map(np.ndarray.tolist, pair_shared_shingles(b, a)), strict=True)) == sorted(
+        zip(at_b.tolist(), at_a.tolist(), strict=True)
+    )
+    assert bool(len(at_a)) == bool(set(pairwise(first)) & set(pairwise(second)))
+    assert covered(span_places(at_a)) == len(at_a)

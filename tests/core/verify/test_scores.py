@@ -16,6 +16,7 @@ from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.longest_run import measure_longest_run
 from neardup.core.verify.scores import NEAR_MISS, NEAR_MISS_WORDS, ComparedPair, assess, assess_all, examine
+from neardup.core.verify.spans import count_words
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
@@ -129,6 +130,23 @@ def test_scores_equal_those_of_word_pair_sets(a: list[bytes], b: list[bytes]) ->
     assert found.containment_a == len(first & second) / len(first)
     assert found.containment_b == len(first & second) / len(second)
     assert not found.estimated
+
+
+@unhurried
+@given(stories, stories)
+def test_a_copy_by_its_shingles_shows_what_is_copied(a: list[bytes], b: list[bytes]) -> None:
+    found = examine(text_of_words(a), text_of_words(b), 0, Thresholds(), same_text=False, is_of_one_language=True)
+    if found.kind in {SIMILAR, PARTIAL} and min(len(a), len(b)) > 1:
+        assert count_words(found.spans_a) and count_words(found.spans_b)
+
+
+@pytest.mark.parametrize("language", SAMPLED)
+def test_a_poem_with_its_lines_in_another_order_is_shown_as_a_copy(language: Language) -> None:
+    words = list(dict.fromkeys(tokenize(" ".join(STORIES[language]))))[:60]
+    lines = [words[at : at + 5] for at in range(0, len(words), 5)]
+    found = assessed(words, [word for line in reversed(lines) for word in line])
+    assert found is not None and found.kind == NEAR
+    assert (found.spans_a.tolist(), found.spans_b.tolist()) == ([[0, len(words)]], [[0, len(words)]])
 
 
 @unhurried

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import GRAM, Hashes, PassageHashes, Places, sample_grams
+from neardup.core.fingerprint.word_hashes import GRAM, Hashes, PassageHashes, Places, hash_word_pairs, sample_grams
 from neardup.core.native import alignment as native
 from neardup.core.native import in_c
 from neardup.core.sets import find_distinct
@@ -60,6 +60,43 @@ def _find_copied(a: Hashes, b: Hashes, common: PassageHashes, at_least: int) -> 
     if not len(runs) or runs[:, 2].sum() < at_least:
         return Copied(0, 0, NO_SPANS, NO_SPANS, longest_run)
     return Copied(*count_copied(a, b, runs, common), longest_run)
+
+
+def pair_shared_shingles(a: Hashes, b: Hashes) -> tuple[Places, Places]:
+    """Word hashes (n,) and (m,), in reading order -> the words of shared shingles: places in a, ascending, and in b.
+
+    They are what two texts share that are alike without a block, as a poem and its lines in another order.  A shingle's
+    first occurrence in a is paired with its first in b, and so on; each word is in one pair at most.
+    """
+    if _is_exchanged(a, b):
+        at_b, at_a = pair_shared_shingles(b, a)
+        ascending = np.argsort(at_a)
+        return at_a[ascending], at_b[ascending]
+    place_in_b = {occurrence: place for place, occurrence in enumerate(_number_occurrences(hash_word_pairs(b)))}
+    paired, taken = dict[int, int](), set[int]()
+    for at_a, occurrence in enumerate(_number_occurrences(hash_word_pairs(a))):
+        at_b = place_in_b.get(occurrence)
+        if at_b is not None:
+            for word_a, word_b in ((at_a, at_b), (at_a + 1, at_b + 1)):
+                if word_a not in paired and word_b not in taken:
+                    paired[word_a] = word_b
+                    taken.add(word_b)
+    places = np.array(sorted(paired.items()), np.intp).reshape(-1, 2)
+    return places[:, 0], places[:, 1]
+
+
+def _number_occurrences(shingles: Hashes) -> Iterator[tuple[int, int]]:
+    """Each shingle, and how often it occurred before."""
+    before = Counter[int]()
+    for shingle in shingles.tolist():
+        yield shingle, before[shingle]
+        before[shingle] += 1
+
+
+def span_places(places: Places) -> Spans:
+    """The spans of the words at these places, in any order."""
+    found = _mask(int(places.max(initial=-1)) + 1, places)
+    return np.flatnonzero(np.diff(found, prepend=False, append=False)).reshape(-1, 2).astype(np.int32)
 
 
 def pair_places(at_a: Places, at_b: Places, spans_a: Spans, spans_b: Spans) -> PairedSpans:

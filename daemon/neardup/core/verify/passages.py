@@ -9,7 +9,14 @@ import numpy as np
 from neardup.core.fingerprint.common_words import are_rare
 from neardup.core.fingerprint.word_hashes import Places
 from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import PairedSpans, align, expand_runs, number_spans, pair_places
+from neardup.core.verify.alignment import (
+    PairedSpans,
+    align,
+    expand_runs,
+    number_spans,
+    pair_places,
+    pair_shared_shingles,
+)
 from neardup.core.verify.rewriting import list_equal_words
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import LANGUAGES, RARE_SHARE
@@ -70,6 +77,6 @@ def _keep_first_of_span(pairs: PairedSpans) -> PairedSpans:
 
 
 def _align_words(a: Text, b: Text) -> tuple[Places, Places]:
-    """The place in a and the place in b of each equal word of the aligned blocks."""
+    """The place in a and the place in b of each equal word of the aligned blocks, or else of the shared shingles."""
     at_a, at_b, _ = expand_runs(align(a.word_hashes, b.word_hashes))
-    return at_a, at_b
+    return (at_a, at_b) if len(at_a) else pair_shared_shingles(a.word_hashes, b.word_hashes)

@@ -16,7 +16,14 @@ from neardup.core.fingerprint.minhash import count_agreeing_rows, estimate_jacca
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, Hashes, PassageHashes
 from neardup.core.text.scripts import find_script_of_most
 from neardup.core.verify import skeletons
-from neardup.core.verify.alignment import NO_HASHES, Mask, find_copied_of_pairs, mask_common
+from neardup.core.verify.alignment import (
+    NO_HASHES,
+    Mask,
+    find_copied_of_pairs,
+    mask_common,
+    pair_shared_shingles,
+    span_places,
+)
 from neardup.core.verify.longest_run import measure_longest_run
 from neardup.core.verify.own_text import list_common_in_both, measure_own_containment
 from neardup.core.verify.rewriting import compare_rare_words, list_equal_words
@@ -256,7 +263,7 @@ def _assess_copied(  # noqa: PLR0917 - what both callers have at hand
 ) -> list[Assessment]:
     """The assessments of pairs by what their texts share; `places` are those of their texts in `words`.
 
-    The longest run is measured only where the alignment finds it.
+    The longest run is measured only where the alignment finds it.  A copy without a block shows the shared shingles.
     """
     copied = find_copied_of_pairs(words, places, NO_HASHES)
     commons = _list_common_of_copied(pairs, copied, common)
@@ -269,10 +276,15 @@ def _assess_copied(  # noqa: PLR0917 - what both callers have at hand
         if shares[n].common_words and counts_common(measured, thresholds):
             extra = {name: value for name, value in measured.extra.items() if name != COMMON_WORDS}
             shares[n], signals[n] = copied[n], replace(measured, extra=extra | {COPIED_WORDS: copied[n].words})
-    return [
+    found = [
         Assessment(find_kind(measured, thresholds), measured, share.spans_a, share.spans_b)
         for measured, share in zip(signals, shares, strict=True)
     ]
+    for n, assessment in enumerate(found):
+        if assessment.kind is not None and not copied[n].words:
+            spans_a, spans_b = map(span_places, pair_shared_shingles(*(words[place] for place in places[n, :2])))
+            found[n] = replace(assessment, spans_a=spans_a, spans_b=spans_b)
+    return found
 
 
 def _list_common_of_copied(
