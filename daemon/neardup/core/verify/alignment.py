@@ -69,9 +69,9 @@ def pair_shared_shingles(a: Hashes, b: Hashes) -> tuple[Places, Places]:
     first occurrence in a is paired with its first in b, and so on; each word is in one pair at most.
     """
     if _is_exchanged(a, b):
-        at_b, at_a = pair_shared_shingles(b, a)
-        ascending = np.argsort(at_a)
-        return at_a[ascending], at_b[ascending]
+        in_b, in_a = pair_shared_shingles(b, a)
+        ascending = np.argsort(in_a)
+        return in_a[ascending], in_b[ascending]
     place_in_b = {occurrence: place for place, occurrence in enumerate(_number_occurrences(hash_word_pairs(b)))}
     paired, taken = dict[int, int](), set[int]()
     for at_a, occurrence in enumerate(_number_occurrences(hash_word_pairs(a))):
