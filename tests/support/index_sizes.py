@@ -12,7 +12,7 @@ from neardup.config import Detection
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.languages import LANGUAGES
 from neardup.index.redis import Layout, open_redis
-from neardup.index.redis.documented import INTSET_ENTRIES
+from neardup.index.redis.layouts import INTSET_ENTRIES
 from neardup.index.sqlite import SqliteIndex
 from neardup.records import BandedFingerprint, Change, Language
 

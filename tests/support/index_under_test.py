@@ -23,8 +23,7 @@ from neardup.index.protocol import (
 )
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.client import Clients
-from neardup.index.redis.compact import Compact
-from neardup.index.redis.documented import Documented
+from neardup.index.redis.layouts import Compact, Documented
 from neardup.index.sqlite import SqliteIndex
 from neardup.records import BandedFingerprint, Change, Language
 

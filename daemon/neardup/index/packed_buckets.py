@@ -34,8 +34,7 @@ from neardup.core.candidates.bucket_join import find_shared
 from neardup.core.fingerprint.minhash import SignatureRows, stack_signatures
 from neardup.core.sets import union
 from neardup.errors import Fatal, IndexDamaged
-from neardup.index.positions import parse_values
-from neardup.index.protocol import Bandings, Bucket, BucketKind, LookupResult
+from neardup.index.protocol import Bandings, Bucket, BucketKind, LookupResult, parse_values
 from neardup.records import BandedFingerprint, Change, Language
 
 if TYPE_CHECKING:

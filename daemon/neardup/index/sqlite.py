@@ -29,7 +29,11 @@ from neardup.index.packed_buckets import (
     make_missing_additions,
     spool_batch,
 )
-from neardup.index.positions import (
+from neardup.index.protocol import (
+    Bandings,
+    Bucket,
+    IndexPosition,
+    LookupResult,
     extend_record,
     is_same_setting,
     mark_other_settings,
@@ -38,7 +42,6 @@ from neardup.index.positions import (
     record_packed_settings,
     refuse_gap,
 )
-from neardup.index.protocol import Bandings, Bucket, IndexPosition, LookupResult
 from neardup.records import BandedFingerprint, Change, Language
 from neardup.sqlite import FAILURES, ThreadedConnection, explain_failure
 

@@ -16,8 +16,7 @@ from neardup.core.candidates.select import MAX_UNINDEXED, NO_NUMBERS, select_mat
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Transient
-from neardup.index.positions import refuse_index_mismatch
-from neardup.index.protocol import Index, LookupResult
+from neardup.index.protocol import Index, LookupResult, refuse_index_mismatch
 from neardup.ledger import Ledger, outbox, passages, runs, versions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.languages import count_by_language

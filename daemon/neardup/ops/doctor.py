@@ -23,8 +23,14 @@ from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.native.page import WHY_UNUSABLE
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import Fatal, Gone, IndexDamaged, NeardupError
-from neardup.index.positions import refuse_index_mismatch
-from neardup.index.protocol import BucketStatistics, Completeness, Index, LookupResult, ServerHealth
+from neardup.index.protocol import (
+    BucketStatistics,
+    Completeness,
+    Index,
+    LookupResult,
+    ServerHealth,
+    refuse_index_mismatch,
+)
 from neardup.ledger import (
     Ledger,
     connect,

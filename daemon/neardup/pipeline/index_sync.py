@@ -15,8 +15,7 @@ from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.fingerprint.version import algorithm, explain_difference
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index.passages.index import PassageIndex
-from neardup.index.positions import refuse_foreign_index, refuse_index_mismatch
-from neardup.index.protocol import Index
+from neardup.index.protocol import Index, refuse_foreign_index, refuse_index_mismatch
 from neardup.ledger import Ledger, outbox, read, runs, versions
 from neardup.ledger.languages import count_by_language
 from neardup.ledger.stories import remove_all

@@ -19,8 +19,7 @@ async def open_redis(url: str, bandings: Bandings, codes: Codes, layout: Layout 
     """
     with needs_extra("redis", "index.url"):
         from neardup.index.redis.client import connect  # noqa: PLC0415 - loads redis, which is optional
-        from neardup.index.redis.compact import Compact  # noqa: PLC0415 - likewise
-        from neardup.index.redis.documented import Documented  # noqa: PLC0415 - likewise
+        from neardup.index.redis.layouts import Compact, Documented  # noqa: PLC0415 - likewise
 
     index_class = Compact if layout == "compact" else Documented
     return index_class(await connect(url), bandings, codes)

@@ -19,7 +19,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from neardup.errors import Fatal, IndexDamaged, Misuse, NeardupError, Transient
-from neardup.index.positions import make_data_lost
+from neardup.index.protocol import make_data_lost
 
 Command = tuple[object, ...]
 Send = Callable[[Sequence[Command]], Awaitable[list[Any]]]  # sends commands as one message; returns their replies

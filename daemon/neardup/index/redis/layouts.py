@@ -1,4 +1,6 @@
-"""The documented layout in Redis.
+"""The two layouts of the index in Redis.
+
+**Documented.**
 
     SADD    <LANG>:<BAND>:<VALUE>         <ID>      HINDI:0:A8D3, eight bands of four hexadecimal digits
     HSET    simhashes:<LANG>              <ID>      <32 hexadecimal digits>
@@ -6,24 +8,55 @@
 
 A lookup of a SimHash takes one SINTER per group of bands (see neardup.core.candidates.banding).  An intersection costs
 as much as its smallest set, so a heavy bucket does no harm next to a light one.
+
+**Compact.**  Packed buckets for SimHashes and signatures; the SimHashes stay in the ledger.
+
+    APPEND  hi:31:0AF1           <NUMBER>  a band of the signature, the value in four hexadecimal digits
+    APPEND  hi:n0:28D3           <NUMBER>  a block of the SimHash
+    INCRBY  neardup:stories:hi   <n>
+    SET     neardup:bits         <widths>  of the values, HINDI=14 ..., chosen when the index is cleared
+
+The keys have at most 14 bytes, so that each fits into the smallest allocation that Redis makes for such a key.
 """
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, product
 
 import numpy as np
 from redis import exceptions
 
-from neardup.core.candidates.banding import BAND_BITS, BANDS, Banding, FingerprintArrays, cut_band_values, divide_bands
+from neardup.core.candidates.banding import (
+    BAND_BITS,
+    BANDS,
+    MAX_BLOCKS,
+    Banding,
+    FingerprintArrays,
+    cut_band_values,
+    divide_bands,
+)
 from neardup.index import packed_buckets
 from neardup.index.packed_buckets import Spool
-from neardup.index.positions import find_earliest, record_setting
-from neardup.index.protocol import Bandings, Bucket, BucketKind, Codes, LookupResult
-from neardup.index.redis.base import RedisIndex
+from neardup.index.protocol import (
+    Bandings,
+    Bucket,
+    BucketKind,
+    Codes,
+    LookupResult,
+    find_earliest,
+    record_by_language,
+    record_packed_settings,
+    record_setting,
+)
+from neardup.index.redis.base import (
+    APPEND_EACH,
+    TRIM_EACH,
+    RedisIndex,
+    make_read_command,
+    parse_position,
+)
 from neardup.index.redis.client import KEYS_PER_COMMAND, Clients, Command, cut_batches, translate_unexpected_replies
-from neardup.index.redis.records import parse_position
 from neardup.records import BandedFingerprint, Change, Language
 
 INTSET_ENTRIES = 1_000_000
@@ -119,7 +152,7 @@ class Documented(RedisIndex):
             present = [(story_id, digits) for story_id, digits in hashes.items() if digits is not None]
             yield from (("HDEL", key, *chunk) for chunk in cut_batches(removed))
             yield from (("HSET", key, *chain.from_iterable(chunk)) for chunk in cut_batches(present))
-            yield from self._packed.make_inserts(changes, language)
+            yield from self._make_inserts(changes, language)
 
     async def _spool_batch(self, spool: Spool, batch: FingerprintArrays) -> None:
         await super()._spool_batch(spool, batch)
@@ -169,7 +202,6 @@ class Documented(RedisIndex):
             await self._send(chunk)
 
     async def count_stories(self) -> dict[Language, int]:
-        """The number of stories of each language that has any."""
         replies = await self._send([("HLEN", self._make_simhashes_key(language)) for language in self._bandings])
         return {language: n for language, n in zip(self._bandings, replies, strict=True) if n}
 
@@ -229,3 +261,48 @@ def _parse_ids(members: Sequence[bytes]) -> list[int]:
         if ids and max(-ids[0], ids[-1]) > MAX_ID
         else ids
     )
+
+
+class Compact(RedisIndex):
+    """The `Index` in the compact layout; opened by `open_redis`."""
+
+    packs_simhashes = True
+    append_script = APPEND_EACH + TRIM_EACH
+
+    def __init__(self, clients: Clients, bandings: Bandings, codes: Codes) -> None:
+        settings = {"layout": "compact", **record_packed_settings(bandings)}
+        names = {language: codes[language] for language in bandings}
+        super().__init__(clients, bandings, names, settings, codes)
+
+    def _column_prefixes(self, name: str) -> list[bytes]:
+        columns = [*map(str, range(packed_buckets.FIRST_BLOCK)), *(f"n{block}" for block in range(MAX_BLOCKS))]
+        return [f"{name}:{column}:".encode() for column in columns]
+
+    def _bits_of(self, record: str | None) -> packed_buckets.Bits:
+        return packed_buckets.parse_bits(record, self._bandings)
+
+    def _choose_settings(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
+        return {"bits": record_by_language(packed_buckets.choose_bits(sizes, self._bandings))}
+
+    def _commands(self, changes: Sequence[Change], languages: Sequence[Language]) -> Iterator[Command]:
+        for language in languages:
+            yield from self._make_inserts(changes, language)
+        for language, n in packed_buckets.count_growth(changes).items():
+            if language in languages:
+                yield ("INCRBY", self._count_key(language), n)
+
+    async def _write_rest(self, spool: Spool) -> None:
+        for language, n in spool.sizes.items():
+            await self._guard.write(language, [("SET", self._count_key(language), n)])
+
+    async def count_stories(self) -> dict[Language, int]:
+        replies = await self._send([make_read_command(self._count_key(language)) for language in self._bandings])
+        counts = map(parse_position, replies)
+        return {language: n for language, n in zip(self._bandings, counts, strict=True) if n}
+
+    async def find_problem(self) -> str | None:
+        await self._read_bits()
+        return packed_buckets.describe_overfull(await self.count_stories(), self._bits)
+
+    def _count_key(self, language: Language) -> str:
+        return f"neardup:stories:{self._names[language]}"
