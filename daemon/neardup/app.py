@@ -25,8 +25,9 @@ from msgspec.structs import asdict
 
 from neardup.config import Config, Detection
 from neardup.errors import Misuse, Transient
-from neardup.index import backends
 from neardup.index.protocol import Index
+from neardup.index.redis import open_redis
+from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Do, Ledger, connect, files, languages, read
 
 if TYPE_CHECKING:
@@ -97,9 +98,11 @@ def open_ledger(config: Config) -> Iterator[Ledger]:
 
 
 async def open_index(config: Config) -> Index:
-    """Open the index that [index] configures."""
-    bandings = config.detection.bandings(config.registry)
-    return await backends.open_index(config.index, config.ledger.path, bandings, config.registry.codes)
+    """Open the index that [index] configures: in Redis, or in the ledger's file."""
+    bandings, index = config.detection.bandings(config.registry), config.index
+    if index.url.startswith("sqlite:"):
+        return SqliteIndex(config.ledger.path, bandings)
+    return await open_redis(index.url, bandings, config.registry.codes, index.layout)
 
 
 def open_readers(config: Config) -> "ReaderPool":

@@ -19,7 +19,7 @@ from neardup.core.candidates.top_k import Shortlist
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.languages import LANGUAGES
-from neardup.index.protocol import BucketStatistics
+from neardup.index.protocol import Index
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import cut_batches
@@ -111,7 +111,7 @@ async def reindex(setup: Setup) -> Figures:
         return figures | await _counts(index, ledger)
 
 
-async def _counts(index: BucketStatistics, ledger: Ledger) -> Figures:
+async def _counts(index: Index, ledger: Ledger) -> Figures:
     """The number of stories of each language, in the ledger and in the index."""
     return {"in_ledger": await ledger.do(count_by_language), "in_index": await index.count_stories()}
 

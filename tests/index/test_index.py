@@ -1,5 +1,6 @@
 """Every index finds all pairs within its distance, applies edits and removals, and records its position.
 
+It finds exactly the stories that lack entries, and writes what they lack and no more.
 One suite for all backends: SQLite, a real Redis, a real Valkey, a real Redis cluster, and fakeredis.
 """
 
@@ -25,6 +26,8 @@ hashes = st.binary(min_size=16, max_size=16)
 reused = settings(
     deadline=None, max_examples=count_examples(20 * CHAOS), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+signatures = st.one_of(st.none(), st.binary(min_size=64, max_size=64))
+fingerprints = st.builds(BandedFingerprint, st.sampled_from([HINDI, TAMIL]), hashes, signatures)
 
 
 def flip(simhash: bytes, bits: list[int]) -> bytes:
@@ -182,3 +185,26 @@ def test_bucket_sizes_count_the_members(bench: Bench) -> None:
     sizes = bench.read_bucket_sizes(BandedFingerprint(HINDI, value))
     assert set(sizes.values()) == {5}
     assert {(bucket.kind, bucket.language) for bucket in sizes} == {(BucketKind.SIMHASH, HINDI)}
+
+
+@given(inserted=st.lists(fingerprints, max_size=6), others=st.lists(fingerprints, max_size=6))
+@settings(reused, max_examples=count_examples(15))
+def test_stories_lack_all_entries_until_restored(
+    bench: Bench, inserted: list[BandedFingerprint], others: list[BandedFingerprint]
+) -> None:
+    bench.clear()
+    stories = [Change(0, 100 - n, None, banded, n) for n, banded in enumerate(inserted + others, 1)]
+    held, lost = stories[: len(inserted)], stories[len(inserted) :]
+    bench.apply(*held, applied=7)
+    missing = bench.runner.run(bench.index.count_missing(stories))
+    assert missing[: len(held)] == [0] * len(held), "a story in its buckets counts as missing"
+    assert all(missing[len(held) :]), "a story in none of its buckets counts as complete"
+    bench.runner.run(bench.index.restore(stories))
+    assert bench.runner.run(bench.index.count_missing(stories)) == [0] * len(stories)
+    restored = bench.read_bucket_sizes(*(story.new for story in stories if story.new))
+    assert bench.read_position().applied == 7, "a repair moved the position"
+    bench.clear()
+    bench.apply(*stories)
+    assert restored == bench.read_bucket_sizes(*(story.new for story in stories if story.new)), (
+        f"{len(lost)} were restored"
+    )

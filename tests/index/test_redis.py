@@ -1,8 +1,10 @@
-"""Redis holds the documented keys and no others; an unsuitable Redis is refused in one line."""
+"""Redis holds the documented keys and no others; an unsuitable Redis is refused in one line.
+
+A clear deletes all keys of the index, of either layout, and no others; an interrupted clear is started again.
+"""
 
 import asyncio
 import struct
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from neardup.core.candidates.banding import Banding
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.index.protocol import IndexPosition
+from neardup.index.redis import client as client_module
 from neardup.index.redis import open_redis
 from neardup.index.redis.client import connect, exchange, translate_errors
 from neardup.ops.doctor import _write_and_find_probe
@@ -27,18 +30,13 @@ from tests.support.servers import free_port, redis_server
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())
 
 
-@pytest.fixture
-def bench(redis_or_valkey_url: str, tmp_path: Path) -> Iterator[Bench]:
-    made = Bench("redis", redis_or_valkey_url, tmp_path)
-    yield made
-    made.close()
-
-
-def test_the_documented_layout_writes_the_documented_keys(bench: Bench, redis_or_valkey_url: str) -> None:
+def test_the_documented_layout_writes_the_documented_keys(redis_or_valkey_url: str, tmp_path: Path) -> None:
+    bench = Bench("redis", redis_or_valkey_url, tmp_path)
     simhash = bytes.fromhex("a8d3000102030405060708090a0b0c0d")
     signature = bytes.fromhex("00ff0102ab340af1") + bytes(56)
     for n in (1, 2):
         bench.apply(Change(n, 40 + n, None, BandedFingerprint(HINDI, simhash, signature), 69_999 + n), applied=n)
+    bench.close()
     with redis.Redis.from_url(redis_or_valkey_url) as client:
         assert client.smembers("HINDI:0:A8D3") == client.smembers("HINDI:7:0C0D") == {b"41", b"42"}
         assert client.hget("simhashes:HINDI", "42") == simhash.hex().encode()
@@ -48,6 +46,59 @@ def test_the_documented_layout_writes_the_documented_keys(bench: Bench, redis_or
         assert client.get("neardup:applied") == b"2"
         assert client.get("neardup:bands") == " ".join(f"{language}=32" for language in LANGUAGES).encode()
         assert client.dbsize() == 8 + 1 + 32 + 4, client.keys()
+
+
+def test_the_other_layout_is_noticed_and_cleared(redis_url: str, tmp_path: Path) -> None:
+    documented, compact = (Bench(kind, redis_url, tmp_path) for kind in ("redis", "compact redis"))
+    for mine, other in ((compact, documented), (documented, compact)):
+        mine.clear()
+        mine.apply(Change(1, 7, None, BandedFingerprint(ODIA, bytes(16), bytes(64)), 1), applied=1)
+        found = other.read_position()
+        assert found.applied is None and found.version is not None and "index.layout" in found.version
+    documented.clear()
+    with redis.Redis.from_url(redis_url) as client:
+        assert set(client.keys()) == {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
+    documented.close()
+    compact.close()
+
+
+@pytest.mark.parametrize("kind", ["redis", "compact redis"])
+@pytest.mark.parametrize("step", ["scan_iter", "exchange"])
+def test_an_interrupted_clear_leaves_an_index_without_a_version(
+    kind: str, step: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(kind, redis_url, tmp_path)
+    bench.apply(insert(1, bytes(16)), applied=1)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    messages = bench.index._server.clients.messages  # type: ignore[attr-defined]
+    monkeypatch.setattr(messages if step == "scan_iter" else client_module, step, killed)
+    with pytest.raises(KeyboardInterrupt):
+        bench.clear()
+    monkeypatch.undo()
+    position = bench.read_position()
+    assert (position.version, position.applied) == (None, None), "the index would be refused, and not rebuilt"
+    bench.clear()
+    assert bench.read_position() == IndexPosition("ledger-1", "version-1", None)
+    bench.close()
+
+
+def test_a_clear_deletes_only_keys_of_the_index(redis_url: str, tmp_path: Path) -> None:
+    bench = Bench("redis", redis_url, tmp_path)
+    foreign = {b"HINDI:orders", b"sketch:HINDI:0:logo", b"sketch:DUTCH:0:0000", b"HINDI:0:0000:0000"}
+    with redis.Redis.from_url(redis_url) as client:
+        for key in foreign:
+            client.set(key, "foreign")
+        for n, language in enumerate(LANGUAGES):
+            bench.apply(
+                Change(n + 1, n, None, BandedFingerprint(language, bytes(range(16)), bytes(range(64))), n),
+                applied=n + 1,
+            )
+        bench.clear()
+        assert set(client.keys()) == foreign | {b"neardup:ledger", b"neardup:version", b"neardup:bands"}
+    bench.close()
 
 
 async def test_an_error_among_replies_is_raised_once_all_are_read(redis_or_valkey_url: str) -> None:

@@ -18,7 +18,7 @@ from neardup.core.columns import Outcomes
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Transient
 from neardup.index.passages.index import PassageIndex
-from neardup.index.protocol import Completeness, Index
+from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, candidates, outbox, passages, stories, versions
@@ -72,7 +72,6 @@ class Scene(Struct):
     async def lacking(self) -> list[int]:
         """The ids of the stories that lack entries."""
         held = await self.ledger.do(versions.list_inserts_after, 0, 10 * STORIES)
-        assert isinstance(self.index, Completeness)
         missing = await self.index.count_missing(held)
         return [story.story_id for story, n in zip(held, missing, strict=True) if n]
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
 from zlib import crc32
 
 import fakeredis
@@ -14,12 +13,9 @@ from neardup.core.languages import LANGUAGES
 from neardup.index.protocol import (
     Bandings,
     Bucket,
-    BucketStatistics,
-    Completeness,
     Index,
     IndexPosition,
     LookupResult,
-    ServerHealth,
 )
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.client import Clients
@@ -42,10 +38,6 @@ def kinds_of(law: str) -> Sequence[str]:
     turn = crc32(law.encode())
     layouts = (server if (turn + n) % 2 else f"compact {server}" for n, server in enumerate(SERVERS))
     return KINDS if CHAOS > 1 else ("sqlite", *layouts)
-
-
-class FullIndex(Index, BucketStatistics, Completeness, ServerHealth, Protocol):
-    """An index with all optional protocols."""
 
 
 class Bench:
@@ -72,7 +64,7 @@ class Bench:
     def banding(self) -> Banding:
         return self._bandings[HINDI]
 
-    def _open(self, bandings: Bandings) -> FullIndex:
+    def _open(self, bandings: Bandings) -> Index:
         if self.kind == "sqlite":
             return SqliteIndex(self._folder / "ledger.db", bandings)
         layout: Layout = "compact" if self.kind.startswith("compact") else "documented"

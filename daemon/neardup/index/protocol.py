@@ -3,14 +3,14 @@
 An index is derived from the ledger.  It applies the ledger's numbered changes in order and records the number of the
 last one, so an index that is behind replays the changes it lacks, and an index that lost data is rebuilt.
 
-A backend implements `Index`.  It may also implement the optional protocols below it, `BucketStatistics`,
-`ServerHealth` and `Completeness`; every caller works without them.
+A backend implements `Index`.  The functions below it are how backends record their position and settings, and recognise
+an index that was made under other settings.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -126,15 +126,6 @@ class Index(Protocol):
         """
         ...
 
-    async def close(self) -> None:
-        """Release connections and threads."""
-        ...
-
-
-@runtime_checkable
-class BucketStatistics(Protocol):
-    """An index that can count its stories and the members of its buckets.  Each method raises Transient as `Index`."""
-
     async def count_stories(self) -> dict[Language, int]:
         """The number of stories of each language that has any."""
         ...
@@ -143,15 +134,19 @@ class BucketStatistics(Protocol):
         """The number of members of each bucket that a story of the sample falls into; empty buckets are left out."""
         ...
 
+    async def count_missing(self, stories: Sequence[Change]) -> list[int]:
+        """For each story, given as the change that inserts it, the number of its entries that the index lacks.
 
-async def read_bucket_sizes(index: Index, sample: Sequence[BandedFingerprint]) -> dict[Bucket, int]:
-    """The sizes of the buckets that the sample falls into; empty for an index without statistics."""
-    return await index.read_bucket_sizes(sample) if isinstance(index, BucketStatistics) else {}
+        Raises IndexDamaged if only a rebuild helps.
+        """
+        ...
 
+    async def restore(self, stories: Sequence[Change]) -> None:
+        """Write those entries of these stories that the index lacks; its position and its counts stay as they are.
 
-@runtime_checkable
-class ServerHealth(Protocol):
-    """An index that can check its server or file.  Each method raises Transient as `Index`."""
+        Raises IndexDamaged if only a rebuild helps.
+        """
+        ...
 
     async def check_writable(self) -> None:
         """Write without changing the index; raises where an insert would be refused."""
@@ -161,20 +156,8 @@ class ServerHealth(Protocol):
         """What is wrong with the server's configuration or with the data, in one line; None if nothing is."""
         ...
 
-
-@runtime_checkable
-class Completeness(Protocol):
-    """An index that can compare stories with its buckets, each story given as the change that inserts it.
-
-    Each method raises Transient as `Index`, and IndexDamaged if only a rebuild helps.
-    """
-
-    async def count_missing(self, stories: Sequence[Change]) -> list[int]:
-        """For each story, the number of its entries that the index lacks."""
-        ...
-
-    async def restore(self, stories: Sequence[Change]) -> None:
-        """Write those entries of the stories that the index lacks; its position and its counts stay as they are."""
+    async def close(self) -> None:
+        """Release connections and threads."""
         ...
 
 

@@ -16,7 +16,6 @@ from neardup.core.candidates.select import is_worth_comparing
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.scores import assess_all
 from neardup.core.verify.text import Text
-from neardup.index.protocol import Completeness
 from neardup.ledger import names, now_ms, self_checks, stories, versions
 from neardup.ledger.self_checks import Measure, OnRecord, Pair, Recall, Trial
 from neardup.nomination.common_passages import CommonHashes
@@ -72,10 +71,8 @@ async def find_reason(
 async def count_lacking_entries(app: App, ids: Sequence[int]) -> list[int]:
     """How many entries the index lacks of each of these stories that it has applied and that have not changed since.
 
-    An index that has lost its position should have applied all.  None for an index that cannot say.
+    An index that has lost its position should have applied all.
     """
-    if not isinstance(app.index, Completeness):
-        return []
     applied = (await app.index.read_position()).applied
     inserted = await app.reader.do(versions.list_inserts, ids)
     held: list[Change] = [change for change in inserted if applied is None or change.number <= applied]

@@ -23,14 +23,7 @@ from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.native.page import WHY_UNUSABLE
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.errors import Fatal, Gone, IndexDamaged, NeardupError
-from neardup.index.protocol import (
-    BucketStatistics,
-    Completeness,
-    Index,
-    LookupResult,
-    ServerHealth,
-    refuse_index_mismatch,
-)
+from neardup.index.protocol import Index, LookupResult, refuse_index_mismatch
 from neardup.ledger import (
     Ledger,
     connect,
@@ -158,22 +151,18 @@ async def _check_index(config: Config) -> str:
     try:
         await _refuse_mismatch(config, index)
         await _write_and_find_probe(index)
-        if isinstance(index, ServerHealth) and (problem := await index.find_problem()):
+        if problem := await index.find_problem():
             raise Fatal(problem)
         with closing(Ledger(config.ledger.path)) as ledger:
             difference = await _find_index_difference(index, ledger)
-        count = (
-            f"{format_count(sum((await index.count_stories()).values()), 'story', 'stories')}; "
-            if isinstance(index, BucketStatistics)
-            else ""
-        )
+        count = format_count(sum((await index.count_stories()).values()), "story", "stories")
     except IndexDamaged as error:
         raise NeedsRepair(f"{error}; {INDEX_REPAIR}") from error
     finally:
         await index.close()
     if difference is not None:
         raise NeedsRepair(difference)
-    return f"{count}a probe was written and found"
+    return f"{count}; a probe was written and found"
 
 
 async def _refuse_mismatch(config: Config, index: Index) -> None:
@@ -188,8 +177,7 @@ async def _write_and_find_probe(index: Index) -> None:
     Packed buckets, which hold story numbers, never lose a number.  So the probe is written only to those that do not
     hold its number from an earlier call: otherwise each call would make them longer.
     """
-    if isinstance(index, ServerHealth):
-        await index.check_writable()
+    await index.check_writable()
     by_simhash, by_both = await _look_up_probe(index)
     if PROBE_NUMBER in by_simhash.numbers:
         return
@@ -388,8 +376,6 @@ def _describe_lag(applied: int | None, last: int, running: bool) -> str | None:
 
 async def _find_lacking(index: Index, ledger: Ledger, applied: int) -> str | None:
     """What the index lacks of sampled stories that it had applied, and that no run has edited meanwhile."""
-    if not isinstance(index, Completeness):
-        return None
     sample = [story for story in await ledger.do(versions.sample_inserts, SAMPLE) if story.number <= applied]
     missing = {story.number: n for story, n in zip(sample, await index.count_missing(sample), strict=True) if n}
     existing = await ledger.do(versions.find_existing_numbers, missing)
@@ -402,8 +388,6 @@ async def _find_lacking(index: Index, ledger: Ledger, applied: int) -> str | Non
 
 async def _find_miscounts(index: Index, ledger: Ledger, applied: int) -> str | None:
     """The languages whose stories the index miscounts; a run that writes meanwhile hides a difference."""
-    if not isinstance(index, BucketStatistics):
-        return None
     counted = {str(language): n for language, n in (await index.count_stories()).items()}
     held = await ledger.do(count_by_language)
     if {applied} != {(await index.read_position()).applied, await ledger.do(outbox.read_last_seq)}:

@@ -13,7 +13,6 @@ from neardup.app import open_index
 from neardup.config import Config, Detection
 from neardup.config.schedule import find_next_run
 from neardup.errors import NeardupError
-from neardup.index.protocol import BucketStatistics, read_bucket_sizes
 from neardup.ledger import (
     active_verdicts,
     candidates,
@@ -169,12 +168,12 @@ class VerdictCounts(Struct, frozen=True):
 class IndexStatus(Struct, frozen=True):
     """The state of an index that answers.
 
-    `stories` is their number, None for a backend without statistics.  `lag` is the number of changes still to be
-    applied, None if the index was never filled.  `hottest_buckets` are the largest buckets and their members.
+    `lag` is the number of changes still to be applied, None if the index was never filled.  `hottest_buckets` are the
+    largest buckets and their members.
     """
 
     kind: str
-    stories: int | None
+    stories: int
     lag: int | None
     hottest_buckets: dict[str, int]
 
@@ -311,11 +310,11 @@ async def _read_index(db: sqlite3.Connection, config: Config, kind: str) -> Inde
     index = await open_index(config)
     try:
         position = await index.read_position()
-        sizes = await read_bucket_sizes(index, versions.sample_fingerprints(db, SAMPLE))
+        sizes = await index.read_bucket_sizes(versions.sample_fingerprints(db, SAMPLE))
         largest = sorted((-n, str(bucket)) for bucket, n in sizes.items())[:BUCKETS]
         return IndexStatus(
             kind,
-            stories=sum((await index.count_stories()).values()) if isinstance(index, BucketStatistics) else None,
+            stories=sum((await index.count_stories()).values()),
             lag=None if position.applied is None else outbox.read_last_seq(db) - position.applied,
             hottest_buckets={bucket: -n for n, bucket in largest},
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from neardup.errors import NeardupError
 from neardup.index.passages.index import PassageIndex
-from neardup.index.protocol import BucketStatistics, Index, read_bucket_sizes
+from neardup.index.protocol import Index
 from neardup.ledger import (
     Ledger,
     active_verdicts,
@@ -44,9 +44,8 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     disk = shutil.disk_usage(ledger.path.parent)
     metrics.DISK_FREE.set(disk.free)
     metrics.DISK_SIZE.set(disk.total)
-    if isinstance(index, BucketStatistics):
-        for language, n in (await index.count_stories()).items():
-            metrics.INDEX_STORIES.labels(language).set(n)
+    for language, n in (await index.count_stories()).items():
+        metrics.INDEX_STORIES.labels(language).set(n)
     for language, n in (await _read_largest_buckets(ledger, index)).items():
         metrics.LARGEST_BUCKET.labels(language).set(n)
     applied = (await index.read_position()).applied or 0
@@ -134,7 +133,7 @@ async def _read_largest_buckets(ledger: Ledger, index: Index) -> dict[Language, 
     """By language, the size of the largest bucket that contains one of the stories changed last."""
     largest: dict[Language, int] = {}
     sample = await ledger.do(versions.sample_fingerprints, SAMPLE)
-    for bucket, n in (await read_bucket_sizes(index, sample)).items():
+    for bucket, n in (await index.read_bucket_sizes(sample)).items():
         largest[bucket.language] = max(n, largest.get(bucket.language, 0))
     return largest
 

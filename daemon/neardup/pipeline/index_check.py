@@ -22,7 +22,7 @@ from neardup.config import Detection
 from neardup.errors import IndexDamaged, Transient
 from neardup.index.passages.folder import Checked
 from neardup.index.passages.index import PassageIndex
-from neardup.index.protocol import BucketStatistics, Completeness, Index
+from neardup.index.protocol import Index
 from neardup.ledger import Ledger, outbox, runs, versions
 from neardup.ledger.candidates import Matches, nominate_again
 from neardup.ledger.languages import count_by_language
@@ -59,24 +59,23 @@ class IndexCheck:
 
         Raises Transient if the index does not answer; another call does the rest.
         """
-        if isinstance(self._index, Completeness):
-            await self._repair(self._index)
+        await self._repair()
         # a sweep that is owed finds all pairs
         if await self._ledger.do(outbox.are_lookups_in_doubt) and not await self._ledger.do(runs.owes_sweep):
             await self._look_up_again()
         await self._ledger.do(outbox.prove_lookups)
 
-    async def _repair(self, index: Completeness) -> None:
+    async def _repair(self) -> None:
         """Repair the index until a sample is whole."""
         for nth in range(ROUNDS):
             try:
-                incomplete, is_wide = await self._compare(index)
+                incomplete, is_wide = await self._compare()
                 if not incomplete and not is_wide:
                     return
                 if is_wide or nth == ROUNDS - 1:
                     await self._rebuild()
                     return
-                await index.restore(incomplete)
+                await self._index.restore(incomplete)
             except IndexDamaged:
                 self.faults.rebuilds += 1
                 await catch_up(self._index, self._ledger, self._version)
@@ -84,10 +83,10 @@ class IndexCheck:
             INDEX_REPAIRS.labels("restored").inc()
             self.faults.restored += len(incomplete)
 
-    async def _compare(self, index: Completeness) -> tuple[list[Change], bool]:
+    async def _compare(self) -> tuple[list[Change], bool]:
         """The stories of a new sample that lack entries, and whether the loss calls for a rebuild."""
         sample = await self._ledger.do(versions.sample_inserts, SAMPLE)
-        missing = await index.count_missing(sample)
+        missing = await self._index.count_missing(sample)
         incomplete = [story for story, n in zip(sample, missing, strict=True) if n]
         is_wide = is_widespread(sample, incomplete) or await counts_differ(self._index, self._ledger)
         self.faults.sampled += len(sample)
@@ -149,8 +148,6 @@ def is_widespread(sample: Sequence[Change], incomplete: Sequence[Change]) -> boo
 
 async def counts_differ(index: Index, ledger: Ledger) -> bool:
     """Whether the index counts clearly more or fewer stories of a language than the ledger has."""
-    if not isinstance(index, BucketStatistics):
-        return False
     held: Mapping[str, int] = await ledger.do(count_by_language)
     counted = {str(language): n for language, n in (await index.count_stories()).items()}
     return compare_counts(held, counted) != {}
@@ -183,8 +180,6 @@ async def scrub(
 
 async def _scrub_stories(index: Index, ledger: Ledger, detection: Detection) -> None:
     """Compare the next stories until time, stories of a night, or the round are over."""
-    if not isinstance(index, Completeness):
-        return
     clock = asyncio.get_running_loop().time
     end, state = clock() + SCRUB_SECONDS, await ledger.do(outbox.read_scrubbing)
     for _ in range(STORIES_A_NIGHT // STORIES_PER_STEP):

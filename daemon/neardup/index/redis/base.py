@@ -157,19 +157,17 @@ class RedisIndex(ABC):
         """The commands that apply these changes to these languages."""
 
     @abstractmethod
-    async def count_stories(self) -> dict[Language, int]:
-        """The number of stories of each language that has any."""
+    async def count_stories(self) -> dict[Language, int]: ...
 
     @abstractmethod
-    async def find_problem(self) -> str | None:
-        """What is wrong, in one line, or None."""
+    async def find_problem(self) -> str | None: ...
 
     def _choose_settings(self, sizes: Mapping[Language, int]) -> Mapping[str, str]:
         """The settings that the layout chooses for the numbers of stories by language; `clear` records them."""
         return {}
 
     async def read_position(self) -> IndexPosition:
-        """What the index records about itself; no position if records are lost or unreadable."""
+        """As `Index`; no position if records are lost or unreadable."""
         replies = await self._send([*(make_read_command(f"neardup:{fact}") for fact in FACTS), *self._position_reads])
         facts = dict(zip(FACTS, map(parse_text, replies), strict=False))
         if self._has_lost(facts):
@@ -389,7 +387,6 @@ class RedisIndex(ABC):
         await self._send([("SET", "neardup:touched", 1)])
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._server.aclose()
 
     async def _read_bits(self) -> None:
