@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from neardup.http.signatures import InvalidSignature, verify_webhook
     from neardup.query.copies import Copies, Index, find_copies
     from neardup.query.texts import Comparison, Copy, compare, fingerprint
-    from neardup.serve.client import AsyncClient, Client
-    from neardup.serve.transport import InvalidArgument, ServiceError
+    from neardup.serve.client import AsyncClient, Client, InvalidArgument, ServiceError
 
 __version__ = "0.1.0"
 __all__ = [
@@ -51,9 +50,9 @@ MODULES = {
     "Copies": "neardup.query.copies",
     "Copy": "neardup.query.texts",
     "Index": "neardup.query.copies",
-    "InvalidArgument": "neardup.serve.transport",
+    "InvalidArgument": "neardup.serve.client",
     "InvalidSignature": "neardup.http.signatures",
-    "ServiceError": "neardup.serve.transport",
+    "ServiceError": "neardup.serve.client",
     "compare": "neardup.query.texts",
     "find_copies": "neardup.query.copies",
     "fingerprint": "neardup.query.texts",

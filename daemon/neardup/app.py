@@ -164,8 +164,8 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
     from neardup.pipeline.index_sync import admit_version
     from neardup.pipeline.upkeep import Upkeep
     from neardup.query.submissions import Submissions
-    from neardup.serve.author_tokens import AuthorTokens
     from neardup.serve.service import ServiceParts
+    from neardup.serve.tokens import AuthorTokens
 
     async with open_app(config) as app, aclosing(open_readers(config)) as pool:
         await admit_version(app.index, app.ledger, app.version)

@@ -1,10 +1,23 @@
-"""Values that the configuration and the options of commands share: the formats and places of exports, an address."""
+"""Values of the configuration and of options: the formats and places of exports, an address, the rights of a token."""
 
+from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 DEFAULT_LISTEN = "127.0.0.1:8766"  # of the check before publication
+
+
+class Right(StrEnum):
+    """What a token of the HTTP service permits."""
+
+    CHECK = "check"  # check and compare texts, and read what is on record
+    STORE = "store"
+    FORGET = "forget"
+    AUTHORS = "authors"  # make tokens for authors, and read what authors may read
+    COMPLAIN = "complain"  # make complaints, read them, and answer to them
+    PERMIT = "permit"  # enter and revoke permissions
+
 
 Format = Literal["csv", "jsonl", "xlsx", "parquet", "html"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -13,7 +13,7 @@ Everything that the program repeats, and for how long:
 | starting reader processes | `pages.reader_pool`, by `retry_times` | the third time in a row |
 | a story whose processing raised a defect | `pipeline.worker` | the second time |
 | opening the parts of the daemon or the HTTP service | `ops.service`, `serve.service` | it works, every 5 seconds |
-| a call of a client of the HTTP service | `serve.transport` | 4 attempts or 30 seconds |
+| a call of a client of the HTTP service | `serve.client` | 4 attempts or 30 seconds |
 | a daily run that failed | `ops.service` | it works, after 1 minute, doubling up to 1 hour |
 | taking the lock of the ledger | `ledger.lock` | 0.3 seconds; 5 seconds where `serve` has it |
 | settling submitted stories | `pipeline.upkeep` | it works, every 10 seconds |

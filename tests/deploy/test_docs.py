@@ -13,8 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
-from neardup.cli import main
-from neardup.cli.group import COMMANDS
+from neardup.cli import COMMANDS, main
 from neardup.config.table import find_description, list_keys, replace_table
 from neardup.records import Dead, Skip
 from neardup.telemetry.metrics import make_metrics

@@ -9,7 +9,7 @@ import pytest
 from neardup.errors import Fatal
 from neardup.ledger import files
 from neardup.ops.backup import back_up
-from neardup.ops.contents import find_submission_fault
+from neardup.ops.doctor import find_submission_fault
 from neardup.pipeline import submitted_pages
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger, words_of

@@ -12,7 +12,7 @@ from aiohttp import web
 from neardup.app import open_desk
 from neardup.config import Config, Content, Ledger, Source
 from neardup.config.sections import Review
-from neardup.http.problems import CONTENT_TYPE
+from neardup.http.requests import CONTENT_TYPE
 from neardup.http.server import listening
 from neardup.ledger import connect
 from neardup.moderation.desk.app import make_application as desk_application

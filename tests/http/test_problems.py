@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from neardup.errors import Conflict, Fatal, NeardupError, Transient
-from neardup.http.problems import CONTENT_TYPE, FAILED, INVALID, ProblemType, Refused, WrongMember, answer_or_problem
+from neardup.http.requests import CONTENT_TYPE, FAILED, INVALID, ProblemType, Refused, WrongMember, answer_or_problem
 from neardup.http.server import serve_metrics
 
 from tests.support.servers import free_port

@@ -9,8 +9,18 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.http.problems import INVALID, MALFORMED, NOT_JSON, UNAUTHENTICATED, Refused
-from neardup.http.requests import expect_json, find_client_address, find_holder, parse_json, refuse_other_machines
+from neardup.http.requests import (
+    INVALID,
+    MALFORMED,
+    NOT_JSON,
+    UNAUTHENTICATED,
+    Refused,
+    expect_json,
+    find_client_address,
+    find_holder,
+    parse_json,
+    refuse_other_machines,
+)
 from neardup.http.tokens import Entry, digest_of
 from pydantic import BaseModel, ConfigDict
 

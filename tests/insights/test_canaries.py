@@ -9,9 +9,9 @@ import pytest
 from neardup.app import open_app, run_once
 from neardup.config import load
 from neardup.core.text.normalize import tokenize
-from neardup.insights import canaries
-from neardup.insights.evaluate.corpus import Original
-from neardup.insights.evaluate.edits import OTHER_SCRIPT
+from neardup.insights.corpus import Original
+from neardup.insights.edits import OTHER_SCRIPT
+from neardup.insights.self_checks import EDITS, _check_copies, make_hook
 from neardup.ledger import self_checks
 from neardup.ledger.self_checks import ALL, Measure
 from neardup.pipeline.progress import Progress
@@ -48,9 +48,9 @@ async def test_copies_of_stories_on_record_are_found_and_not_stored(
         await platform.add(language, original.id, original.text.split())
     await platform.index_all()
     before = await row_counts(platform)
-    tried = await canaries._check_copies(platform.checker, originals)
+    tried = await _check_copies(platform.checker, originals)
     found = Counter((canary.subject, canary.found) for canary in tried if canary.story_id <= STORIES)
-    names = {name for name in canaries.EDITS if language is not ENGLISH or name not in NOT_IN_ENGLISH}
+    names = {name for name in EDITS if language is not ENGLISH or name not in NOT_IN_ENGLISH}
     assert {name for name, _ in found} == names
     assert not [canary for canary in tried if not canary.found and canary.story_id <= STORIES], "a copy was missed"
     assert not [canary for canary in tried if canary.found and canary.story_id > STORIES], (
@@ -60,7 +60,7 @@ async def test_copies_of_stories_on_record_are_found_and_not_stored(
 
 
 def test_a_daily_run_measures_and_shows_its_recall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(canaries, "WORDS", range(60, 5_000))
+    monkeypatch.setattr("neardup.insights.self_checks.WORDS", range(60, 5_000))
     monkeypatch.chdir(tmp_path)
     config = tmp_path / "config.toml"
     config.write_text(f"{embedded()}\n[run]\ncanaries = 3\n", encoding="utf-8")
@@ -71,7 +71,7 @@ def test_a_daily_run_measures_and_shows_its_recall(tmp_path: Path, monkeypatch: 
         async with open_app(load(config)) as app:
             await run_once(app, "backfill", asyncio.Event())
             assert await app.ledger.do(self_checks.read_latest_recalls, Measure.CANARY) is None
-            daily = await run_once(app, "daily", asyncio.Event(), hooks=[canaries.make_hook(app, begun.append)])
+            daily = await run_once(app, "daily", asyncio.Event(), hooks=[make_hook(app, begun.append)])
             measured = await app.ledger.do(self_checks.read_latest_recalls, Measure.CANARY)
             assert measured is not None
             return daily.warnings, {
@@ -83,7 +83,7 @@ def test_a_daily_run_measures_and_shows_its_recall(tmp_path: Path, monkeypatch: 
     assert warnings == {}
     assert [progress.phase for progress in begun] == ["looking up canaries"], "a minute passes without a line"
     assert {language for language, _ in shares} == {*SAMPLED, ALL}
-    assert {subject for _, subject in shares} == {*canaries.EDITS, ALL}
-    assert shares[ALL, canaries.EDITS[0]] == 1
+    assert {subject for _, subject in shares} == {*EDITS, ALL}
+    assert shares[ALL, EDITS[0]] == 1
     assert CANARY_RECALL.labels(ALL, ALL)._value.get() == shares[ALL, ALL]
     assert CANARY_INTERVAL.labels(ALL, ALL, "month_high")._value.get() == 1

@@ -12,7 +12,7 @@ from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.own_text import share_passages
 from neardup.core.verify.scores import compare_texts
 from neardup.core.verify.text import Text
-from neardup.insights.evaluate.disguises import (
+from neardup.insights.disguises import (
     DISGUISED_EDITS,
     add_filler,
     disguise_words,

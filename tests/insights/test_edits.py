@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_page_text
 from neardup.core.text.normalize import tokenize
-from neardup.insights.evaluate import edits
-from neardup.insights.evaluate.edits import EDITS, RATES, OtherStories, strip_signs, write_paragraphs
+from neardup.insights import edits
+from neardup.insights.edits import EDITS, RATES, OtherStories, strip_signs, write_paragraphs
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, SAMPLED, TEXTS

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
-from neardup.insights.evaluate import measure
-from neardup.insights.evaluate.corpus import COPIES, Copy, Corpus, Original, PlantedStory, plant
-from neardup.insights.evaluate.edits import EDITS, WORKS, Work
-from neardup.insights.evaluate.measure import Pair
-from neardup.insights.evaluate.tables import format_decimal
+from neardup.insights.copies import Pair, _read_pairs, count_cross_pairs, count_kinds, score_pairs, select_cross_flags
+from neardup.insights.corpus import COPIES, Copy, Corpus, Original, PlantedStory, plant
+from neardup.insights.edits import EDITS, WORKS, Work
+from neardup.insights.tables import format_decimal
 
 from tests.support.languages import ENGLISH, ODIA, TAMIL
 
@@ -30,18 +29,18 @@ def corpus(
 def test_a_copy_is_found_only_with_its_own_original() -> None:
     planted = corpus((0, FIRST), (1, FIRST), (1, SECOND))
     pairs = [Pair(0, 3, NEAR, 0.9, 0.9), Pair(0, 4, EXACT, 1, 1), Pair(1, 5, None, 0.4, 0.4)]
-    assert measure.count_kinds(planted, pairs) == {
+    assert count_kinds(planted, pairs) == {
         FIRST.name: Counter({NEAR: 1, None: 1}),
         SECOND.name: Counter({None: 1}),
     }
-    assert measure.select_cross_flags(planted, pairs) == [pairs[1]]
+    assert select_cross_flags(planted, pairs) == [pairs[1]]
 
 
 def test_related_originals_are_left_out_of_precision() -> None:
     planted = corpus((0, FIRST), donors={0: {1}}, originals=5)
     own, donor, like_donor, like_own, unrelated = (Pair(n, 5, SIMILAR, 0.6, 0.7) for n in (0, 1, 2, 3, 4))
     overlaps = [Pair(1, 2, None, 0.1, 0.3), Pair(0, 3, PARTIAL, 0.2, 0.6)]
-    scored = measure.score_pairs(planted, [own, donor, like_donor, like_own, unrelated, *overlaps])
+    scored = score_pairs(planted, [own, donor, like_donor, like_own, unrelated, *overlaps])
     assert list(scored.planted) == [(0.6, 0.7)]
     assert list(scored.unrelated) == [(0.6, 0.7)]
     assert (scored.left_out, scored.copies) == (3, 1)
@@ -54,18 +53,18 @@ def test_a_pair_of_two_corpora_is_of_neither() -> None:
         columns = "a, b, jaccard DEFAULT 0.5, hamming, containment_a DEFAULT 0.5, containment_b DEFAULT 0.5"
         db.execute(f"CREATE TABLE {table} ({columns}, {only})")
         db.executemany(f"INSERT INTO {table} (a, b) VALUES (?, ?)", [(0, 2), (2, 3), (1, 4), (3, 5)])
-    of_each = [{(pair.a, pair.b) for pair in measure._read_pairs(db, each)} for each in (first, second)]
+    of_each = [{(pair.a, pair.b) for pair in _read_pairs(db, each)} for each in (first, second)]
     assert of_each == [{(0, 2)}, {(0, 2)}]
 
 
 def test_each_chapter_of_a_work_is_found_by_itself() -> None:
     planted = corpus((1, RUN), ((2, 0, 1), THREE), originals=3)
     pairs = [Pair(0, 4, PARTIAL, 0.3, 0.9), Pair(2, 4, None, 0.1, 0.4), Pair(1, 3, SIMILAR, 0.6, 0.7)]
-    assert measure.count_kinds(planted, pairs) == {
+    assert count_kinds(planted, pairs) == {
         RUN.name: Counter({SIMILAR: 1}),
         THREE.name: Counter({PARTIAL: 1, None: 2}),
     }
-    scored = measure.score_pairs(planted, pairs)
+    scored = score_pairs(planted, pairs)
     assert (scored.copies, scored.planted, scored.unrelated) == (0, [], []), "the scores are of whole copies"
 
 
@@ -77,7 +76,7 @@ def test_pairs_of_different_origin_are_counted(copies: list[int | tuple[int, ...
     planted = corpus(*((origin, FIRST) for origin in copies), originals=4)
     stories = planted.stories
     expected = sum(not set(a.origins) & set(b.origins) for n, a in enumerate(stories) for b in stories[:n])
-    assert measure.count_cross_pairs(planted) == expected
+    assert count_cross_pairs(planted) == expected
 
 
 def test_the_seed_determines_the_planted_copies() -> None:

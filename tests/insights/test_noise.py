@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 from neardup.core.text.codepoints import NUKTAS
-from neardup.insights.evaluate import edits
+from neardup.insights import edits
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, HINDI, MALAYALAM

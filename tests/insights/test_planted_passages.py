@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neardup.insights.evaluate.edits import REST, WORKS, Work, insert_run
-from neardup.insights.evaluate.measure import RUN, count_words_in_common_runs, measure_scores
+from neardup.insights.copies import RUN, count_words_in_common_runs, measure_scores
+from neardup.insights.edits import REST, WORKS, Work, insert_run
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED

@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Misuse
-from neardup.insights.evaluate import precision
-from neardup.insights.evaluate.truth import make_label_tables, read_labels, score_flags
+from neardup.insights.truth import (
+    make_label_tables,
+    make_precision_tables,
+    measure_precision,
+    measure_precision_on_record,
+    read_labels,
+    score_flags,
+)
 from neardup.ledger import connect, verdicts
 from neardup.records import Verdict
 
@@ -145,18 +151,18 @@ def test_verdicts_give_a_table_of_precision(tmp_path: Path) -> None:
     pairs: list[Flagged] = [(n, n + 1, "similar", 0.7, 0.8, "open") for n in (1, 2, 3, 6, 7)]
     db = ledger(tmp_path, pairs)
     db.execute("UPDATE flags SET language = (SELECT language FROM stories WHERE id = a)")
-    assert precision.make_precision_tables(precision.measure_precision(db)) == [], "no verdicts, no table"
+    assert make_precision_tables(measure_precision(db)) == [], "no verdicts, no table"
     for flag_ids, verdict in (([1, 2], Verdict.PLAGIARISM), ([3, 4], Verdict.NOT_SIMILAR)):
         verdicts.decide(db, flag_ids, verdict, "", "Asha", verdicts.identify_state(db, flag_ids))
     db.close()
-    assert precision.measure_precision_on_record(tmp_path / "none.db") == []
-    facts = precision.measure_precision_on_record(tmp_path / "l.db")
+    assert measure_precision_on_record(tmp_path / "none.db") == []
+    facts = measure_precision_on_record(tmp_path / "l.db")
     assert [(row["language"], row["kind"], row["judged"], row["precision"]) for row in facts] == [
         ("HINDI", "similar", 3, 2 / 3),
         ("ODIA", "similar", 1, 0),
         ("all", "all", 4, 1 / 2),
     ]
-    [table] = precision.make_precision_tables(facts)
+    [table] = make_precision_tables(facts)
     assert table.columns[5:] == ("plagiarism", "repost", "quotation", "template", "not similar")
     assert table.rows[0] == ("HINDI", "similar", "3", "0.666", "0.207 - 0.938", "2", "0", "0", "0", "1")
     db = connect(tmp_path / "l.db")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neardup.cli.start import Value, make_config_text
 from neardup.config.loading import load
-from neardup.ops.new_folder import Value, make_config_text
 
 from tests.support.paths import SAMPLES
 

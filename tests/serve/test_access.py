@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neardup.serve.tokens import Right, new_token
+from neardup.option_values import Right
+from neardup.serve.tokens import new_token
 
 from tests.support.http_service import HttpClient, configuration, http_service, never_open, problem_of
 

@@ -15,12 +15,12 @@ from unittest.mock import patch
 import pytest
 from msgspec.structs import replace
 from neardup.errors import Misuse
-from neardup.http.problems import Refused
+from neardup.http.requests import Refused
 from neardup.ledger import connect
+from neardup.option_values import Right
 from neardup.records import Verdict
-from neardup.serve.author_tokens import AuthorTokens, make_author_key, make_signer
 from neardup.serve.rights_messages import AuthorCopies, AuthorCopy, AuthorToken, Digest
-from neardup.serve.tokens import Right, new_token
+from neardup.serve.tokens import AuthorTokens, make_author_key, make_signer, new_token
 from neardup.source.parse import quote_id
 
 from tests.support.http_service import HttpClient, configuration, http_service, problem_of

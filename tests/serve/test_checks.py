@@ -13,12 +13,10 @@ from urllib.parse import quote
 
 import pytest
 from neardup.errors import Transient
-from neardup.http.problems import Refused
+from neardup.http.requests import Refused
 from neardup.ledger import authors, connect
-from neardup.ops.contents import find_submission_fault
+from neardup.ops.doctor import find_submission_fault
 from neardup.records import Language
-from neardup.serve import checks
-from neardup.serve.checks import MOST_WORDS
 from neardup.serve.messages import (
     BatchAnswer,
     BatchRequest,
@@ -30,6 +28,7 @@ from neardup.serve.messages import (
     Stored,
 )
 from neardup.serve.service import BUSY, Deadline, Service
+from neardup.serve.stories import MOST_WORDS, check_batch, compare
 
 from tests.support.http_service import HttpClient, configuration, http_service, problem_of, send
 from tests.support.languages import CODES, SAMPLED
@@ -228,10 +227,10 @@ async def test_a_request_of_several_stories_fails_once_all_of_its_work_has_ended
         ended.append(text)
         raise Refused(BUSY, text)
 
-    monkeypatch.setattr(checks, "read_text", read_slowly)
+    monkeypatch.setattr("neardup.serve.stories.read_text", read_slowly)
     for answering, others in (
-        (checks.check_batch(Mock(), batch, Deadline(60)), 5),
-        (checks.compare(Mock(), pair, Deadline(60)), 1),
+        (check_batch(Mock(), batch, Deadline(60)), 5),
+        (compare(Mock(), pair, Deadline(60)), 1),
     ):
         ended = []
         with pytest.raises(Transient, match="is locked"):

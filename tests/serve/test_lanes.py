@@ -14,7 +14,7 @@ from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config import Serve
-from neardup.http.problems import SLOW, UNAVAILABLE, Refused
+from neardup.http.requests import SLOW, UNAVAILABLE, Refused
 from neardup.serve import service
 from neardup.serve.service import BUSY, LONG_SLOTS, SHORT_SLOTS, Deadline, Lane, Service
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from neardup.http.openapi import WITH_BODY
-from neardup.http.problems import METHOD_NOT_ALLOWED, NOT_FOUND
+from neardup.http.requests import METHOD_NOT_ALLOWED, NOT_FOUND
 from neardup.serve.messages import CheckRequest, ComparedStory, DraftRequest, PutRequest
 from neardup.serve.operations import ALWAYS, OPERATIONS, describe_api
 from pydantic import BaseModel, ValidationError

@@ -5,8 +5,9 @@ from typing import Any
 
 import neardup
 import pytest
-from neardup.serve.tokens import Right, new_token
-from neardup.serve.transport import ServiceError
+from neardup.option_values import Right
+from neardup.serve.client import ServiceError
+from neardup.serve.tokens import new_token
 from yarl import URL
 
 from tests.support.http_service import configuration, http_service, problem_of

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from neardup.errors import Misuse
-from neardup.serve.tokens import Right, new_token, open_tokens, parse_rights, read_tokens
+from neardup.option_values import Right
+from neardup.serve.tokens import new_token, open_tokens, parse_rights, read_tokens
 
 from tests.support.sampling import count_examples
 

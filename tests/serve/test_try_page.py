@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from neardup.serve.author_tokens import AuthorTokens, make_author_key
-from neardup.serve.tokens import Right, new_token
+from neardup.option_values import Right
+from neardup.serve.tokens import AuthorTokens, make_author_key, new_token
 from playwright.sync_api import expect
 
 from tests.support.command import Neardup, embedded, environment

@@ -4,7 +4,7 @@ import random
 
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_visible_text
-from neardup.insights.evaluate.edits import OtherStories, strip_signs
+from neardup.insights.edits import OtherStories, strip_signs
 from neardup.records import Language
 
 from tests.support.languages import SAMPLED

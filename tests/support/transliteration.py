@@ -2,7 +2,7 @@
 
 from neardup.core.languages import SHIPPED
 from neardup.core.text.consonants import BLOCKS
-from neardup.insights.evaluate import edits
+from neardup.insights import edits
 from neardup.records import Language
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from neardup.insights.evaluate.copies import make_copies_tables
-from neardup.insights.evaluate.corpus import COPIES
-from neardup.insights.evaluate.edits import EDITS
+from neardup.insights.copies import make_copies_tables
+from neardup.insights.corpus import COPIES
+from neardup.insights.edits import EDITS
 from neardup.records import Language
 
 from tests.support.command import Neardup, embedded

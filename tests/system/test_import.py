@@ -17,7 +17,7 @@ from neardup.errors import Misuse
 from neardup.ledger import connect, flags, imports, now_ms, removed_texts, stories, verdicts
 from neardup.moderation.export.formats import type_times
 from neardup.moderation.export.tables import WHOLE_PAIRS, export_row, make_whole_row
-from neardup.ops.fingerprint_import import read_flag
+from neardup.ops.fingerprints import read_flag
 from neardup.records import Fingerprinted, Story, Verdict
 from pyarrow import parquet
 

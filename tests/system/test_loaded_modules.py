@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from neardup.cli.group import COMMANDS
+from neardup.cli import COMMANDS
 
 from tests.support.command import Neardup
 

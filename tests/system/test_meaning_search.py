@@ -12,7 +12,7 @@ from neardup.app import open_readers
 from neardup.config import Config, Meaning, load
 from neardup.core.verify.tiers import TRANSLATED
 from neardup.errors import Misuse
-from neardup.insights.evaluate.meaning import evaluate_meaning, make_meaning_tables
+from neardup.insights.meaning import evaluate_meaning, make_meaning_tables
 from neardup.ledger import connect, files, meaning_flags, read
 from neardup.meaning import neighbours, search
 from neardup.meaning.run import EmbeddingSummary, embed
@@ -107,7 +107,7 @@ async def test_the_thresholds_are_fitted_to_the_stories_that_were_searched_for(
         config = replace(load(stories.folder / "config.toml"), meaning=by_url)
         with pytest.raises(Misuse, match="a fit needs 500"):
             await evaluate_meaning(config)
-        monkeypatch.setattr("neardup.insights.evaluate.meaning.LEAST_STORIES", 30)
+        monkeypatch.setattr("neardup.insights.meaning.LEAST_STORIES", 30)
         facts = await evaluate_meaning(config)
     assert [sample["kind"] for sample in facts["samples"]] == ["translated"] * 3 + ["retold"] * 2
     for row in facts["kinds"]:
@@ -123,7 +123,7 @@ async def test_a_kind_that_few_stories_have_pairs_of_keeps_its_threshold(
     stories: Neardup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await run(stories)
-    monkeypatch.setattr("neardup.insights.evaluate.meaning.LEAST_STORIES", 30)
+    monkeypatch.setattr("neardup.insights.meaning.LEAST_STORIES", 30)
     with closing(sqlite3.connect(files.name_vectors_file(stories.ledger))) as db, db:
         db.execute("UPDATE codes SET translated = NULL WHERE story_id % 2")
     async with embeddings_server(*[embeddings_of_concepts] * 1_000) as (url, _):

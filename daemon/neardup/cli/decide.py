@@ -218,7 +218,7 @@ def export(
 
 
 def _write_fingerprints(config: "Config", path: Path) -> None:
-    from neardup.ops.fingerprint_export import export_fingerprints
+    from neardup.ops.fingerprints import export_fingerprints
 
     context = click.get_current_context()
     given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}

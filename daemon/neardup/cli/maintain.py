@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from neardup.app import Synced
     from neardup.config import Config
     from neardup.ops.doctor import Level
-    from neardup.ops.fingerprint_import import ImportSummary
+    from neardup.ops.fingerprints import ImportSummary
 
 WARNINGS = 3  # the exit code of `doctor` where nothing fails
 
@@ -168,7 +168,7 @@ def import_(config: "Config", path: Path, as_json: bool) -> None:
     writes it, or a folder with the folders fingerprints and, if the stories were compared, flags and candidates.
     """
     from neardup.app import open_app
-    from neardup.ops.fingerprint_import import import_fingerprints
+    from neardup.ops.fingerprints import import_fingerprints
 
     async def do_import(stop: "asyncio.Event") -> "ImportSummary":
         async with open_app(config) as app:

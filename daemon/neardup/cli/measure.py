@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from neardup.config import Config
     from neardup.core.languages import Languages
-    from neardup.insights.audit import Audited, Miss
-    from neardup.insights.evaluate.tables import Table
+    from neardup.insights.self_checks import Audited, Miss
+    from neardup.insights.tables import Table
     from neardup.ledger.self_checks import Recall
 
 
@@ -87,15 +87,15 @@ def evaluate(
     retold pairs to the stories that `neardup embed` has searched for, and keeps them with their vectors.
     """
     from neardup.cli import output
-    from neardup.insights.evaluate import copies
-    from neardup.insights.evaluate.tables import show
-    from neardup.insights.evaluate.truth import make_label_tables, read_labels, score_flags
+    from neardup.insights import copies
+    from neardup.insights.tables import show
+    from neardup.insights.truth import make_label_tables, read_labels, score_flags
     from neardup.ledger import open_snapshot
 
     if meaning and truth is not None:
         raise Misuse("--meaning and --truth exclude each other")
     if meaning:
-        from neardup.insights.evaluate.meaning import evaluate_meaning, make_meaning_tables
+        from neardup.insights.meaning import evaluate_meaning, make_meaning_tables
 
         with console.show_waiting("evaluate"):
             facts = run_async(lambda _: evaluate_meaning(config))
@@ -185,8 +185,8 @@ def audit_(config: "Config", sample: int, since: str | None, as_json: bool) -> N
     """
     from neardup.app import open_app
     from neardup.cli import output
-    from neardup.insights.audit import audit
-    from neardup.insights.evaluate.tables import show
+    from neardup.insights.self_checks import audit
+    from neardup.insights.tables import show
     from neardup.ledger import now_ms
 
     known_since = parse_time_option("--since", since)
@@ -221,7 +221,7 @@ def _make_recall_facts(recall: "Recall") -> dict[str, object]:
 
 
 def _make_recall_table(found: "Sequence[Recall]") -> "Table":
-    from neardup.insights.evaluate.tables import Table, format_decimal, format_interval
+    from neardup.insights.tables import Table, format_decimal, format_interval
     from neardup.ledger import self_checks
 
     rows = sorted(found, key=lambda recall: recall.language == self_checks.ALL)
@@ -244,7 +244,7 @@ def _make_recall_table(found: "Sequence[Recall]") -> "Table":
 
 
 def _make_miss_table(misses: "Sequence[Miss]") -> "Table":
-    from neardup.insights.evaluate.tables import SHOWN_PAIRS, Table, format_decimal
+    from neardup.insights.tables import SHOWN_PAIRS, Table, format_decimal
 
     return Table(
         f"Not flagged ({len(misses):,})",

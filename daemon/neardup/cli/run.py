@@ -24,9 +24,8 @@ from neardup.cli.command import (
     split_words,
 )
 from neardup.errors import Misuse, NeardupError
-from neardup.option_values import DEFAULT_LISTEN
+from neardup.option_values import DEFAULT_LISTEN, Right
 from neardup.records import DEAD_LETTER_REASONS, format_count, format_time
-from neardup.serve.tokens import Right
 from neardup.telemetry.log import log
 
 if TYPE_CHECKING:
@@ -151,12 +150,12 @@ def sweep(config: "Config", as_json: bool) -> None:
 
 def make_self_checks(app: "App", watch: "Watch | None" = None) -> "list[Hook]":
     """The hooks by which a daily run measures the index; `watch` is called when they begin."""
-    from neardup.insights import canaries
+    from neardup.insights.self_checks import make_hook
     from neardup.pipeline.progress import ignore_progress
 
     if not app.config.run.canaries:
         return []
-    return [canaries.make_hook(app, watch or ignore_progress)]
+    return [make_hook(app, watch or ignore_progress)]
 
 
 def _show_flags(config: "Config", new: list[dict[str, Any]], summary: "Summary", total: int) -> None:
@@ -339,7 +338,7 @@ def serve(
     if new_author_key:
         if config.serve.author_key is None:
             raise Misuse("--new-author-key: name the file of the key first, as serve.author_key")
-        from neardup.serve.author_tokens import make_author_key
+        from neardup.serve.tokens import make_author_key
 
         make_author_key(config.serve.author_key)
         return

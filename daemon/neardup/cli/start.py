@@ -1,10 +1,15 @@
 """The commands that begin something new: `init`, `demo`."""
 
+import json
 import os
+import re
 import shlex
+import shutil
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import aclosing
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,16 +26,21 @@ if TYPE_CHECKING:
     from neardup.config import Config
     from neardup.core.page import Page
     from neardup.core.text.extraction import Extraction
-    from neardup.ops.new_folder import Value
     from neardup.records import Rendering
 
 
+CONFIG = "config.toml"
+SECTION = re.compile(r"\[([\w.]+)\]")
+KEY = re.compile(r"(?:# )?(\w+) = ")
+COMMENT_COLUMN = 41
+
+Value = str | tuple[str, ...] | None  # None: the key is not set
 ATHENA = "athena"
 FOLDER = "folder"
 WHOLE_PAGE = "-"
 MOST_REASONS = 3
-OWN_FILES: "dict[str, Value]" = {"ledger.path": "var/neardup.db", "export.path": "var/flags.html", "extract.strip": ()}
-ATHENA_VALUES: "dict[str, Value]" = {
+OWN_FILES: dict[str, Value] = {"ledger.path": "var/neardup.db", "export.path": "var/flags.html", "extract.strip": ()}
+ATHENA_VALUES: dict[str, Value] = {
     "source.kind": ATHENA,
     "source.manifest": None,
     "source.database": "DATABASE",
@@ -165,7 +175,7 @@ def _find_manifest(listing: str, output: Path) -> str:
     return _relate_path(output, Path(listing))
 
 
-def _make_folder_values(language: str | None) -> "dict[str, Value]":
+def _make_folder_values(language: str | None) -> dict[str, Value]:
     """The keys of [source] for each page in the folder."""
     from neardup.core.languages import SHIPPED
 
@@ -250,9 +260,8 @@ def _show_renderings(renderings: "Sequence[Rendering | None]") -> None:
     click.echo("if there are many, give extract.body a selector that matches the story's element alone")
 
 
-def _write(values: "dict[str, Value]", output: Path) -> "Config":
+def _write(values: dict[str, Value], output: Path) -> "Config":
     from neardup.config import load
-    from neardup.ops.new_folder import make_config_text
 
     try:
         output.write_bytes(make_config_text(values).encode())
@@ -261,6 +270,52 @@ def _write(values: "dict[str, Value]", output: Path) -> "Config":
     except OSError as error:
         raise Fatal(f"cannot write {output}: {error.strerror}") from error
     return load(output)
+
+
+# The files: a configuration is that of the samples, whose every key has a comment, with other values
+
+
+def make_config_text(values: Mapping[str, Value]) -> str:
+    """The commented configuration with these values of `section.key`.
+
+    A key without a value here keeps its line.  Raises ValueError for a key that the configuration lacks.
+    """
+    remaining, section, lines = dict(values), "", list[str]()
+    for line in (files("neardup") / "samples" / "config.toml").read_text(encoding="utf-8").splitlines():
+        if heading := SECTION.fullmatch(line):
+            section = heading[1]
+        key = KEY.match(line)
+        name = f"{section}.{key[1]}" if key else ""
+        lines.append(_replace_value(name, remaining.pop(name), line) if name in remaining else line)
+    if remaining:
+        raise ValueError(f"the configuration has no {', '.join(remaining)}")
+    return "\n".join([*lines, ""])
+
+
+def _replace_value(name: str, value: Value, line: str) -> str:
+    """The line of a key with another value, and with the comment that it had."""
+    if value is None:
+        return line if line.startswith("# ") else f"# {line}"
+    toml = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML forbids it, JSON does not
+    _, mark, comment = line.removeprefix("# ").partition(" # ")
+    start = f"{name.partition('.')[2]} = {toml}"
+    return f"{start:<{COMMENT_COLUMN - 1}} # {comment}" if mark else start
+
+
+def copy_samples(folder: Path) -> Path:
+    """Copy the samples into a folder, which is made if need be; returns the path of their configuration.
+
+    Raises Misuse for a folder that holds anything else, Fatal if the folder cannot be written.
+    """
+    try:
+        with as_file(files("neardup") / "samples") as samples:
+            is_demo = (folder / CONFIG).exists() and (folder / CONFIG).read_bytes() == (samples / CONFIG).read_bytes()
+            if folder.exists() and not is_demo and any(folder.iterdir()):
+                raise Misuse(f"{folder} holds files of your own: name a new folder, `neardup demo FOLDER`")
+            shutil.copytree(samples, folder, ignore=shutil.ignore_patterns("meaning"), dirs_exist_ok=True)
+    except OSError as error:
+        raise Fatal(f"cannot write the samples to {folder}: {error.strerror or error}") from error
+    return folder / CONFIG
 
 
 @make_standalone_command
@@ -274,7 +329,6 @@ def demo(folder: Path) -> None:
     from neardup.cli.run import run_and_print
     from neardup.config import load
     from neardup.config.loading import VARIABLE_PREFIX
-    from neardup.ops.new_folder import copy_samples
 
     config_path = copy_samples(folder)
     for name in [name for name in os.environ if name.upper().startswith(VARIABLE_PREFIX)]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from neardup import __version__
-from neardup.http.problems import CONTENT_TYPE, INVALID, MALFORMED, NO_HTTP, NOT_JSON, SLOW, TOO_LARGE, ProblemType
+from neardup.http.requests import CONTENT_TYPE, INVALID, MALFORMED, NO_HTTP, NOT_JSON, SLOW, TOO_LARGE, ProblemType
 
 REFERENCE = "#/components/schemas/{model}"
 WITH_BODY = (MALFORMED, SLOW, TOO_LARGE, NOT_JSON, INVALID)  # what an operation that takes a body may end in

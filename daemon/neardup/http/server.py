@@ -10,7 +10,7 @@ from aiohttp import web, web_response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from neardup.errors import Fatal
-from neardup.http.problems import answer_exception, answer_no_http
+from neardup.http.requests import answer_exception, answer_no_http
 from neardup.telemetry.metrics import STARTED, make_metrics
 
 # aiohttp would log a traceback, which quotes the request, for each one that is no HTTP.

@@ -1,4 +1,4 @@
 """Measures and projects: `evaluate` (recall and precision), `plan` (what a corpus needs), `replay`, self-checks.
 
-The self-checks measure how much the live index misses: `canaries` after each daily run, `audit` by a command.
+`evaluate` makes `copies` from a `corpus` by `edits` and `disguises`, or reads the `truth`; `meaning` fits thresholds.
 """

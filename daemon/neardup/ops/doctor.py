@@ -5,10 +5,13 @@ a repair, else an error of neardup.  The check of the index writes a probe, a st
 up.
 """
 
+import asyncio
+import sqlite3
 import unicodedata
 from collections.abc import AsyncIterator
 from contextlib import aclosing, closing
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -17,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from neardup.app import open_index, open_readers
-from neardup.config import Config
+from neardup.config import Config, Reference
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.native.page import WHY_UNUSABLE
@@ -32,6 +35,7 @@ from neardup.ledger import (
     lock,
     now_ms,
     outbox,
+    passages,
     runs,
     stories,
     transaction,
@@ -44,8 +48,9 @@ from neardup.ledger.languages import count_by_language
 from neardup.meaning import vectors
 from neardup.meaning.embedders import probe
 from neardup.meaning.parts import open_parts
-from neardup.ops import contents
+from neardup.ops.status import explain_missing_section
 from neardup.pages.results import NotModified, ReadFailed
+from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_check import SAMPLE, compare_counts
 from neardup.pipeline.passage_sync import open_passages
 from neardup.query.search import open_words
@@ -55,12 +60,16 @@ from neardup.source.listings import open_reference, open_source
 from neardup.source.rows import OF_STORIES, OF_WORKS
 
 if TYPE_CHECKING:
+    from neardup.index.passages.index import PassageIndex
     from neardup.source.athena import Athena  # its libraries are optional
 
 PROBE_ID = -1  # no story has this id
 PROBE_NUMBER = 0  # no story has this number
 PROBE = BandedFingerprint(LANGUAGES[0], bytes(range(16)), bytes(range(64)))
 UNSIGNED = replace(PROBE, signature=None)  # the probe as a text with too few shingles for a signature
+PASSAGE_REPAIR = "the next run reads their pages again, or `neardup reindex` now"
+SYNC = "run `neardup reference sync`"
+MOST_NAMED = 3  # damaged segments or stories, in a message
 INDEX_REPAIR = "the next run repairs it, or `neardup reindex` now"
 
 
@@ -200,9 +209,9 @@ async def _look_up_probe(index: Index) -> tuple[LookupResult, LookupResult]:
 
 async def _check_passages(config: Config) -> str:
     with closing(Ledger(config.ledger.path)) as ledger, closing(await open_passages(ledger)) as passages:
-        if (difference := await contents.find_passage_fault(passages, ledger)) is not None:
+        if (difference := await find_passage_fault(passages, ledger)) is not None:
             raise NeedsRepair(difference)
-        return await contents.summarise_passages(passages)
+        return await summarise_passages(passages)
 
 
 async def _check_titles(config: Config) -> str:
@@ -216,9 +225,9 @@ async def _check_titles(config: Config) -> str:
 
 async def _check_submitted_pages(config: Config) -> str:
     with closing(connect(config.ledger.path)) as db:
-        if (difference := contents.find_submission_fault(db, config.ledger.path)) is not None:
+        if (difference := find_submission_fault(db, config.ledger.path)) is not None:
             raise NeedsRepair(difference)
-        return contents.summarise_submissions(db, config.ledger.path)
+        return summarise_submissions(db, config.ledger.path)
 
 
 async def _check_meaning(config: Config) -> str:
@@ -297,7 +306,7 @@ async def _check_reference(config: Config) -> str:
     if known is not None:
         found += f", {await _read_page(config, known)}"
     with closing(connect(config.ledger.path)) as db:
-        if (difference := contents.find_reference_fault(db, reference)) is not None:
+        if (difference := find_reference_fault(db, reference)) is not None:
             raise NeedsRepair(difference)
         return f"{found}, {format_count(works.count(db), 'work', 'works')} on record"
 
@@ -397,3 +406,70 @@ async def _find_miscounts(index: Index, ledger: Ledger, applied: int) -> str | N
         return None
     counts = ", ".join(f"{language} {n:,} instead of {wanted:,}" for language, (wanted, n) in sorted(differing.items()))
     return f"counts other stories than the ledger: {counts}; {INDEX_REPAIR}"
+
+
+# What is kept beside the ledger; also beside a run: the passage index, works, the pages of submitted stories
+
+
+async def find_passage_fault(index: "PassageIndex", ledger: Ledger) -> str | None:
+    """What is damaged or missing, and what to do, in one line; None if every checksum is right and nothing is missing.
+
+    Reads every segment.
+    """
+    if damaged := await asyncio.to_thread(lambda: list(index.check())):
+        names = ", ".join(f"{damage.segment} ({damage.reason})" for damage in damaged[:MOST_NAMED])
+        stories = format_count(sum(damage.last - damage.first + 1 for damage in damaged), "story", "stories")
+        segments = format_count(len(damaged), "damaged segment", "damaged segments")
+        return f"{segments} with up to {stories}: {names}; {PASSAGE_REPAIR}"
+    held = await asyncio.to_thread(lambda: index.held)
+    missing = await ledger.do(passages.count_missing, held)
+    return f"lacks {format_count(missing, 'story', 'stories')}; {PASSAGE_REPAIR}" if missing else None
+
+
+async def summarise_passages(index: "PassageIndex") -> str:
+    """What an undamaged index holds, in one line."""
+    segments, size = await asyncio.to_thread(lambda: (len(index.list_files()), index.measure_size()))
+    held, parts = format_count(index.stories, "story", "stories"), format_count(segments, "segment", "segments")
+    return f"{held} in {parts} of {size:,} bytes, every checksum is right"
+
+
+def find_reference_fault(db: sqlite3.Connection, reference: Reference | None) -> str | None:
+    """What is wrong with the works on record, and how to mend it; None if nothing is."""
+    if reference is None:
+        return explain_missing_section(works.count(db))
+    if (sync := runs.read_last_of_command(db, "reference")) is None:
+        return f"the works were never listed: {SYNC}"
+    if sync["status"] != "done":
+        why = f" ({sync['error']})" if sync["error"] else ""
+        return f"the last sync is on record as {sync['status']}{why}: {SYNC}"
+    if reference.kind == "manifest" and _read_changed_at(reference) > sync["started_at"]:
+        return f"{reference.manifest} has changed since the last sync: {SYNC}"
+    if lacking := sum(catalogue.without_fingerprint for catalogue in works.list_catalogues(db)):
+        without = format_count(lacking, "work has no fingerprint", "works have no fingerprint")
+        return f"{without}: {SYNC}, which says why"
+    return None
+
+
+def _read_changed_at(reference: Reference) -> int:
+    """When the list of works was last written, in milliseconds since 1970."""
+    assert reference.manifest is not None
+    return reference.manifest.stat().st_mtime_ns // 1_000_000
+
+
+def find_submission_fault(db: sqlite3.Connection, ledger: Path) -> str | None:
+    """The stories whose submitted page is gone, and what to do, in one line; None if there are none."""
+    missing = [name or str(story_id) for story_id, name in submitted_pages.list_missing(db, ledger)]
+    if not missing:
+        return None
+    named = ", ".join(missing[:MOST_NAMED]) + (", and others" if len(missing) > MOST_NAMED else "")
+    lost = format_count(len(missing), "story has lost its page", "stories have lost their page")
+    return f"{lost}: {named}; submit each again, or list it with a path"
+
+
+def summarise_submissions(db: sqlite3.Connection, ledger: Path) -> str:
+    """The pages on disk in one line, for `doctor`."""
+    unused = sum(1 for _ in submitted_pages.list_unused(db, ledger))
+    pages = format_count(
+        len(submitted_pages.list_files(ledger)), "page of a submitted story", "pages of submitted stories"
+    )
+    return f"{pages}, {format_count(unused, 'file', 'files')} that no story needs"

@@ -3,8 +3,10 @@
 import asyncio
 import sqlite3
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -13,22 +15,27 @@ from neardup.app import open_index
 from neardup.config import Config, Detection
 from neardup.config.schedule import find_next_run
 from neardup.errors import NeardupError
+from neardup.index.passages.folder import SegmentFile, list_segments, open_segment
+from neardup.index.passages.postings import join_ranges
 from neardup.ledger import (
     active_verdicts,
     candidates,
     cases,
     clusters,
     dead_letters,
+    files,
     flags,
     lock,
     marks,
     names,
     open_snapshot,
     outbox,
+    passages,
     runs,
     script_health,
     self_checks,
     stories,
+    submissions,
     verdicts,
     versions,
     webhook_events,
@@ -41,15 +48,15 @@ from neardup.ledger.outbox import Scrubbing
 from neardup.ledger.self_checks import Compared, Measure
 from neardup.ledger.verification import count_near_misses
 from neardup.ledger.works import Catalogue
-from neardup.ops import contents
-from neardup.ops.contents import PassageStatus, SubmissionStatus
-from neardup.records import DECIDING, ShownId, format_time
+from neardup.pipeline import submitted_pages
+from neardup.records import DECIDING, ShownId, format_count, format_time
 
 CLUSTERS = 5
 RUNS = 5
 BUCKETS = 10
 SAMPLE = 500  # of the latest stories, whose buckets are looked at
 ANSWER_SECONDS = 5
+EXAMPLES = 5  # common passages
 
 
 class Edge(Struct, frozen=True):
@@ -185,6 +192,82 @@ class UnavailableIndex(Struct, frozen=True):
     error: str
 
 
+# What is kept beside the ledger: the passage index, the works of the reference, the pages of submitted stories
+
+
+class PassageStatus(Struct, frozen=True):
+    """What the passage index holds.
+
+    `stories` are those in segments, with former versions that no merge has dropped yet; `waiting` those that are in the
+    ledger's outbox; `missing` those whose pages are to be read again, counted to 1,000,000.  `common` counts the common
+    passages by language; `examples` has those that the most stories hold, each with a story that holds it.
+    """
+
+    stories: int
+    segments: int
+    bytes: int
+    waiting: int
+    missing: int
+    common: dict[str, int]
+    examples: list[dict[str, Any]]
+
+
+def _read_passage_status(db: sqlite3.Connection, ledger: Path) -> PassageStatus | UnavailableIndex:
+    folder, recorded = files.name_passages_folder(ledger), runs.get(db, "fingerprint_version")
+    try:
+        segments = _list_segments(folder, runs.get(db, "ledger_id") or "", recorded.split()[0]) if recorded else []
+    except NeardupError as error:  # such as for the passages of another ledger
+        return UnavailableIndex("passages", str(error))
+    return PassageStatus(
+        stories=sum(file.segment.header.stories for file in segments if file.segment),
+        segments=len(segments),
+        bytes=sum(file.path.stat().st_size for file in segments),
+        waiting=passages.count_unflushed(db),
+        missing=passages.count_missing(db, join_ranges((file.first, file.last) for file in segments)),
+        common=passages.count_common(db),
+        examples=[
+            {key: row[key] for key in ("language", "holders", "example", "example_title")}
+            for row in passages.list_common(db, EXAMPLES)
+        ],
+    )
+
+
+def _list_segments(folder: Path, ledger_id: str, algorithm: str) -> list[SegmentFile]:
+    """The segments in a folder, as `PassageIndex` opens them; listed again if another process merges some meanwhile."""
+    while True:
+        with suppress(FileNotFoundError):
+            return [open_segment(file, ledger_id, algorithm) for file in list_segments(folder)]
+
+
+class SubmissionStatus(Struct, frozen=True):
+    """The submitted pages on disk, the submitted stories still to be looked up once more, and the forgotten stories."""
+
+    pages: int
+    unsettled: int
+    forgotten: int
+
+
+def _read_submission_status(db: sqlite3.Connection, ledger: Path) -> SubmissionStatus:
+    return SubmissionStatus(
+        len(submitted_pages.list_files(ledger)), submissions.count_unsettled(db), stories.count_forgotten(db)
+    )
+
+
+def explain_missing_section(count: int) -> str | None:
+    """What follows if so many works are on record, but no [reference] is configured; None if there are none."""
+    if not count:
+        return None
+    on_record = format_count(count, "work is", "works are")
+    return (
+        f"{on_record} on record, but the configuration has no [reference]: their pages cannot be read, so new"
+        " copies that changed a word are only estimated, and copied passages are not found; put [reference] back, or"
+        " run `neardup reference remove NAME`"
+    )
+
+
+# The whole
+
+
 class Status(Struct, frozen=True):
     """What `neardup status` shows; its fields are the keys of its JSON object, times are RFC 3339.
 
@@ -238,10 +321,10 @@ async def collect_status(config: Config) -> Status:
             dead_letters=dead_letters.count_by_reason(db),
             webhook_events=dict(zip(("waiting", "dead"), webhook_events.count(db), strict=True)),
             reference=works.list_catalogues(db),
-            reference_warning=None if config.reference else contents.explain_missing_section(works.count(db)),
+            reference_warning=None if config.reference else explain_missing_section(works.count(db)),
             marks=marks.mark_counts(db),
             unusual_texts=list(map(str, script_health.list_unusual(db))),
-            submissions=contents.read_submission_status(db, config.ledger.path),
+            submissions=_read_submission_status(db, config.ledger.path),
             sweep_owed=runs.owes_sweep(db),
             watermark=format_time(runs.read_watermark(db)),
             fingerprint_version=(runs.get(db, "fingerprint_version") or "").partition(" ")[0] or None,
@@ -253,7 +336,7 @@ async def collect_status(config: Config) -> Status:
             ],
             index=await _read_index_status(db, config),
             scrub=outbox.read_scrubbing(db),
-            passages=_read_passage_status(db, config),
+            passages=_read_passage_status(db, config.ledger.path),
         )
 
 
@@ -286,13 +369,6 @@ def _sum_by_verdict(counts: dict[tuple[str, str], int]) -> dict[str, int]:
     for (_, verdict), n in counts.items():
         tally[verdict] += n
     return dict(tally)
-
-
-def _read_passage_status(db: sqlite3.Connection, config: Config) -> PassageStatus | UnavailableIndex:
-    try:
-        return contents.read_passage_status(db, config.ledger.path)
-    except NeardupError as error:
-        return UnavailableIndex("passages", str(error))
 
 
 async def _read_index_status(db: sqlite3.Connection, config: Config) -> IndexStatus | UnavailableIndex:

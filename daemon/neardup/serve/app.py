@@ -19,7 +19,7 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from neardup.errors import LedgerReplaced, Misuse, NeardupError
-from neardup.http.problems import (
+from neardup.http.requests import (
     FORBIDDEN,
     INVALID,
     UNAUTHENTICATED,
@@ -29,11 +29,9 @@ from neardup.http.problems import (
     Refused,
     WrongMember,
     answer_or_problem,
-    find_route,
-)
-from neardup.http.requests import (
     expect_json,
     find_holder,
+    find_route,
     list_wrong_members,
     parse_json,
     read_bearer_token,
@@ -41,12 +39,12 @@ from neardup.http.requests import (
 )
 from neardup.http.server import answer_health, answer_metrics, listening, make_static_route
 from neardup.http.tokens import is_loopback
-from neardup.serve.author_tokens import AUTHOR_PREFIX
+from neardup.option_values import Right
 from neardup.serve.messages import Answer, StoryId, make_problem
 from neardup.serve.operations import OPERATIONS, SUBJECT_PARSERS, Operation, describe_api
 from neardup.serve.rights import OTHER_AUTHORS_TOKEN
 from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
-from neardup.serve.tokens import Right
+from neardup.serve.tokens import AUTHOR_PREFIX
 from neardup.telemetry.log import load_structlog, log
 from neardup.telemetry.metrics import HTTP_REQUESTS, HTTP_SECONDS, STARTED, make_metrics
 from neardup.telemetry.systemd import notify, notifying_watchdog

@@ -3,23 +3,38 @@
     with neardup.Client("http://127.0.0.1:8766", token=TOKEN) as client:
         answer = client.check(language="hi", text=draft)
 
-Each has a method for each operation of the service; `serve.transport` sends their calls.  They raise ServiceError, and
-InvalidArgument for a call that cannot be sent.  The synchronous one runs the other one, in an event loop of its own.
+Each has a method for each operation of the service.  They raise ServiceError, and InvalidArgument for a call that
+cannot be sent.  The synchronous one runs the other one, in an event loop of its own.
+
+A call is sent again while the service is busy or cannot be reached, up to `attempts` times and until `deadline` seconds
+have passed in all, after the time that the service asks for; each further attempt is a line of the logger
+"neardup.client".  Every call may be repeated without harm.
 """
 
 import asyncio
+import functools
+import logging
 import os
+import random
 import threading
 import weakref
-from collections.abc import Coroutine, Iterable
-from functools import partial
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Any, Literal, NotRequired, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Concatenate, Literal, NotRequired, ParamSpec, Self, TypedDict, TypeVar, Unpack
+from urllib.parse import urlencode, urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+import aiohttp
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+from yarl import URL
 
+from neardup.errors import NeardupError
 from neardup.serve import messages, rights_messages
 from neardup.serve.messages import (
+    Answer,
     CheckAnswer,
     CompareAnswer,
     DiscardedDraft,
@@ -40,21 +55,42 @@ from neardup.serve.rights_messages import (
     Permission,
     PermissionsAnswer,
 )
-from neardup.serve.transport import (
-    ATTEMPTS,
-    DEADLINE_SECONDS,
-    TIMEOUT_SECONDS,
-    InvalidArgument,
-    Transport,
-    describe_wrong,
-    encode_body,
-    encode_query,
-)
 from neardup.source.parse import quote_id
 
+A = TypeVar("A", bound=Answer)
+P = ParamSpec("P")
 T = TypeVar("T")
+RETRIED = {408, 429, 503}
+RETRIED_OF_PROXIES = {502, 503, 504}
+TIMEOUT_SECONDS = 10.0
+DEADLINE_SECONDS = 30.0
+ATTEMPTS = 4
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.1, 2.0  # before an attempt, where the service names no time
+log = logging.getLogger("neardup.client")
 LISTED_ID: TypeAdapter[int | str] = TypeAdapter(messages.ListedId)
 AUTHOR_ID: TypeAdapter[str] = TypeAdapter(messages.AuthorId)
+
+
+class InvalidArgument(NeardupError, ValueError):
+    """An argument with which no call can be sent; the message names it."""
+
+
+class ServiceError(NeardupError):
+    """The service refused a request, or could not be reached.
+
+    `problem` is its answer, None if there was none.  With `fail_open`, nothing is known about the story: publish it,
+    and check it later.
+    """
+
+    def __init__(self, message: str, problem: Problem | None = None, wait_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.problem = problem
+        self.wait_seconds = wait_seconds  # before the call is worth another attempt, None where it never is
+
+    @property
+    def fail_open(self) -> bool:
+        """Whether the failure is the service's."""
+        return self.problem is None or self.problem.fail_open
 
 
 class Story(TypedDict):
@@ -123,12 +159,45 @@ class ComplaintText(TypedDict):
     author_id: NotRequired[int | str | None]
 
 
-class AsyncClient(Transport):
+class AsyncClient:
     """Calls the service at `url`, such as "http://127.0.0.1:8766", from one event loop; use it in `async with`.
 
     An attempt takes at most `timeout` seconds, and a call with all its attempts at most `deadline`.  Raises
     InvalidArgument.
     """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        deadline: float = DEADLINE_SECONDS,
+        attempts: int = ATTEMPTS,
+    ) -> None:
+        self._url = _find_base(url)
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "neardup"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {_check_token(token)}"
+        for name, value in (("timeout", timeout), ("deadline", deadline), ("attempts", attempts)):
+            if not (isinstance(value, int | float) and value > 0):
+                raise InvalidArgument(f"{name}: {value!r} is not a number above 0")
+        self._timeout, self._deadline, self._attempts = timeout, deadline, attempts
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     async def check(self, *, story_id: int | str | None = None, **story: Unpack[Story]) -> CheckAnswer:
         """Check a story; nothing is stored."""
@@ -240,6 +309,109 @@ class AsyncClient(Transport):
         query = encode_query(rights_messages.DigestQuery, {"since": since, "after": after, "limit": limit})
         return await self._send("GET", f"/v1/authors/copies?{query}", None, Digest)
 
+    async def _post(self, path: str, model: type[BaseModel], members: Mapping[str, Any], answer: type[A]) -> A:
+        return await self._send("POST", path, encode_body(model, members), answer)
+
+    async def _send(self, method: str, path: str, body: bytes | None, answer: type[A]) -> A:
+        """Send a call until it is answered, or is not worth another attempt."""
+        loop = asyncio.get_running_loop()
+        until, attempt = loop.time() + self._deadline, 1
+        while True:
+            try:
+                return await self._try(method, path, body, answer, until)
+            except ServiceError as error:
+                wait = error.wait_seconds
+                if wait is None or attempt >= self._attempts or loop.time() + wait >= until:
+                    raise
+                wait = wait or _compute_backoff(attempt)
+                log.warning("%s: trying again in %.1f s", error, wait)
+            await asyncio.sleep(min(wait, until - loop.time()))
+            attempt += 1
+
+    async def _try(self, method: str, path: str, body: bytes | None, answer: type[A], until: float) -> A:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(headers=self._headers, timeout=aiohttp.ClientTimeout(None))
+        url = URL(self._url + path, encoded=True)  # an id of dots or slashes is no path
+        try:
+            async with (
+                asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + self._timeout)),
+                self._session.request(method, url, data=body, allow_redirects=False) as response,
+            ):
+                return _read_result(f"{method} {path}", answer, response, await response.read())
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise ServiceError(f"{self._url} does not answer: {type(error).__name__}", wait_seconds=0.0) from error
+
+
+def _read_result(call: str, answer: type[A], response: aiohttp.ClientResponse, body: bytes) -> A:
+    """The answer to a call.  Raises ServiceError for a problem."""
+    status, wait = response.status, _wait_seconds(response.headers.get("Retry-After", ""))
+    try:
+        if status == 200:
+            return answer.model_validate_json(body)
+        problem = Problem.model_validate_json(body)
+    except ValidationError:
+        wait_for_proxy = wait if status in RETRIED_OF_PROXIES else None
+        raise ServiceError(f"{call}: status {status}, and no answer of neardup", None, wait_for_proxy) from None
+    raise ServiceError(f"{call}: {problem.title}: {problem.detail}", problem, wait if status in RETRIED else None)
+
+
+def _wait_seconds(retry_after: str) -> float:
+    """What the header asks for, which is seconds or a time (RFC 9110, 10.2.3); 0 for anything else."""
+    if retry_after.isascii() and retry_after.isdecimal():
+        return float(retry_after)
+    with suppress(ValueError, OverflowError):
+        at = parsedate_to_datetime(retry_after)
+        return max(((at if at.tzinfo else at.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds(), 0.0)
+    return 0.0
+
+
+def _compute_backoff(attempt: int) -> float:
+    """Seconds before the attempt after this one: exponential with full jitter."""
+    return random.uniform(0, min(FIRST_WAIT_SECONDS * 2**attempt, LONGEST_WAIT_SECONDS))  # noqa: S311 - spreads clients
+
+
+def encode_body(model: type[BaseModel], members: Mapping[str, Any]) -> bytes:
+    """What a call sends.  Raises InvalidArgument, which names every wrong member."""
+    try:
+        return model.model_validate(members).model_dump_json(exclude_none=True).encode()
+    except ValidationError as error:
+        raise InvalidArgument(describe_wrong(error)) from None
+    except PydanticSerializationError:
+        raise InvalidArgument("a text has lone surrogates, which UTF-8 cannot encode") from None
+
+
+def encode_query(model: type[BaseModel], members: Mapping[str, Any]) -> str:
+    """A query.  Raises InvalidArgument, which names every wrong member."""
+    try:
+        given = model.model_validate(members).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    except ValidationError as error:
+        raise InvalidArgument(describe_wrong(error)) from None
+    return urlencode({name: str(value).lower() if value is True else value for name, value in given.items()})
+
+
+def describe_wrong(error: ValidationError) -> str:
+    """The wrong members of a message, in one line."""
+    from neardup.http.requests import list_wrong_members  # noqa: PLC0415 - with the framework of the server
+
+    return "; ".join(map(str, list_wrong_members(error)))
+
+
+def _find_base(url: str) -> str:
+    """The URL without a slash at its end.  Raises InvalidArgument."""
+    with suppress(ValueError, AttributeError, TypeError):
+        parts = urlsplit(url)
+        is_of_http = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        if is_of_http and not (parts.query or parts.fragment):
+            return url.rstrip("/")
+    raise InvalidArgument(f"url: {url!r} is not an http:// or https:// URL")
+
+
+def _check_token(token: str) -> str:
+    """The token.  Raises InvalidArgument, which does not show it."""
+    if not (isinstance(token, str) and token and token.isascii() and token.isprintable()):
+        raise InvalidArgument("token: not printable ASCII characters")
+    return token
+
 
 def _make_path(story_id: int | str, collection: str = "stories") -> str:
     try:
@@ -265,6 +437,18 @@ def _check_number(number: int) -> int:
     return number
 
 
+def _wait_for(
+    call: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["Client", P], T]:
+    """The method of the synchronous client that runs a method of the other one."""
+
+    @functools.wraps(call)
+    def run(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(call(self._open, *args, **kwargs))
+
+    return run
+
+
 class Client:
     """As `AsyncClient`, for programs without an event loop; safe for use by several threads, and after a fork.
 
@@ -280,111 +464,36 @@ class Client:
         deadline: float = DEADLINE_SECONDS,
         attempts: int = ATTEMPTS,
     ) -> None:
-        self._make = partial(AsyncClient, url, token, timeout=timeout, deadline=deadline, attempts=attempts)
+        self._make = functools.partial(AsyncClient, url, token, timeout=timeout, deadline=deadline, attempts=attempts)
         self._client = self._make()
         self._starting = threading.Lock()
         self._running: tuple[int, asyncio.AbstractEventLoop] | None = None  # the process and the loop in it
         self._finalizer: weakref.finalize[..., Client] | None = None
 
-    def check(self, *, story_id: int | str | None = None, **story: Unpack[Story]) -> CheckAnswer:
-        """Check a story; nothing is stored."""
-        return self._run(self._open.check(story_id=story_id, **story))
-
-    def check_batch(self, stories: Iterable[Story]) -> list[CheckAnswer | Problem]:
-        """Check up to 100 stories; one that cannot be checked has a Problem in place of a result."""
-        return self._run(self._open.check_batch(stories))
-
-    def put(
-        self, story_id: int | str, *, path: str | None = None, restore: bool = False, **story: Unpack[Story]
-    ) -> CheckAnswer:
-        """Check a story and store it; one that was forgotten only with `restore`."""
-        return self._run(self._open.put(story_id, path=path, restore=restore, **story))
-
-    def story(self, story_id: int | str) -> Stored:
-        """A story on record."""
-        return self._run(self._open.story(story_id))
-
-    def matches(self, story_id: int | str) -> MatchesAnswer:
-        """The flagged pairs of a story on record."""
-        return self._run(self._open.matches(story_id))
-
-    def proof(self, story_id: int | str) -> ProofAnswer:
-        """Since when the texts of a story are known."""
-        return self._run(self._open.proof(story_id))
-
-    def compare(self, a: Side, b: Side) -> CompareAnswer:
-        """Compare two stories."""
-        return self._run(self._open.compare(a, b))
-
-    def forget(self, story_id: int | str) -> Forgotten:
-        """Forget a story."""
-        return self._run(self._open.forget(story_id))
-
-    def put_draft(self, story_id: int | str, **draft: Unpack[DraftText]) -> CheckAnswer:
-        """Store a draft, in place of the former one, and check it; what its author wrote before is no match."""
-        return self._run(self._open.put_draft(story_id, **draft))
-
-    def draft(self, story_id: int | str) -> Draft:
-        """When a draft was saved, and when it expires."""
-        return self._run(self._open.draft(story_id))
-
-    def check_draft(self, story_id: int | str) -> CheckAnswer:
-        """Check a draft again, as it was saved last."""
-        return self._run(self._open.check_draft(story_id))
-
-    def discard_draft(self, story_id: int | str) -> DiscardedDraft:
-        """Discard a draft."""
-        return self._run(self._open.discard_draft(story_id))
-
-    def complain(self, **complaint: Unpack[ComplaintText]) -> Complaint:
-        """Complain of a story.  Sent twice, the second is refused with the number of the first."""
-        return self._run(self._open.complain(**complaint))
-
-    def complaints(self, *, closed: bool = False, first: int = 0, limit: int = 50) -> ComplaintsAnswer:
-        """The open complaints, the next deadline first; or the closed ones, the last one first."""
-        return self._run(self._open.complaints(closed=closed, first=first, limit=limit))
-
-    def complaint(self, number: int) -> Complaint:
-        """A complaint with its evidence and its log."""
-        return self._run(self._open.complaint(number))
-
-    def answer_complaint(self, number: int, *, by: Literal["author", "complainant"], text: str) -> Complaint:
-        """Record what the author or the complainant answers."""
-        return self._run(self._open.answer_complaint(number, by=by, text=text))
-
-    def forget_complainant(self, number: int) -> ForgottenComplainant:
-        """Forget the name, the contact and the words of a complainant."""
-        return self._run(self._open.forget_complainant(number))
-
-    def enter_permission(self, **grant: Unpack[Grant]) -> Permission:
-        """Enter a permission: who may use whose text."""
-        return self._run(self._open.enter_permission(**grant))
-
-    def permissions(self, **chosen: Unpack[ChosenPermissions]) -> PermissionsAnswer:
-        """Some of the permissions, those entered last first; by default those that have not ended."""
-        return self._run(self._open.permissions(**chosen))
-
-    def permission(self, permission_id: int) -> Permission:
-        """A permission on record."""
-        return self._run(self._open.permission(permission_id))
-
-    def revoke_permission(self, permission_id: int) -> Permission:
-        """Revoke a permission."""
-        return self._run(self._open.revoke_permission(permission_id))
-
-    def author_token(self, author_id: int | str) -> AuthorToken:
-        """Make a token by which an author reads the copies of their own stories."""
-        return self._run(self._open.author_token(author_id))
-
-    def author_copies(
-        self, author_id: int | str, *, since: str | None = None, before: int | None = None, limit: int = 50
-    ) -> AuthorCopies:
-        """The stories by others that hold text of an author's stories, the latest flag first."""
-        return self._run(self._open.author_copies(author_id, since=since, before=before, limit=limit))
-
-    def new_copies(self, *, since: str, after: str | None = None, limit: int = 100) -> Digest:
-        """The new copies since a time (RFC 3339), by the author whose text they hold."""
-        return self._run(self._open.new_copies(since=since, after=after, limit=limit))
+    check = _wait_for(AsyncClient.check)
+    check_batch = _wait_for(AsyncClient.check_batch)
+    put = _wait_for(AsyncClient.put)
+    story = _wait_for(AsyncClient.story)
+    matches = _wait_for(AsyncClient.matches)
+    proof = _wait_for(AsyncClient.proof)
+    compare = _wait_for(AsyncClient.compare)
+    forget = _wait_for(AsyncClient.forget)
+    put_draft = _wait_for(AsyncClient.put_draft)
+    draft = _wait_for(AsyncClient.draft)
+    check_draft = _wait_for(AsyncClient.check_draft)
+    discard_draft = _wait_for(AsyncClient.discard_draft)
+    complain = _wait_for(AsyncClient.complain)
+    complaints = _wait_for(AsyncClient.complaints)
+    complaint = _wait_for(AsyncClient.complaint)
+    answer_complaint = _wait_for(AsyncClient.answer_complaint)
+    forget_complainant = _wait_for(AsyncClient.forget_complainant)
+    enter_permission = _wait_for(AsyncClient.enter_permission)
+    permissions = _wait_for(AsyncClient.permissions)
+    permission = _wait_for(AsyncClient.permission)
+    revoke_permission = _wait_for(AsyncClient.revoke_permission)
+    author_token = _wait_for(AsyncClient.author_token)
+    author_copies = _wait_for(AsyncClient.author_copies)
+    new_copies = _wait_for(AsyncClient.new_copies)
 
     def close(self) -> None:
         """Close the connections, and cancel the calls under way."""

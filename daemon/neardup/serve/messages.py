@@ -6,13 +6,22 @@ member is an error.  Answers may get further members: a client ignores those tha
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 
-from neardup.records import ShownId, show_id
+from neardup.records import ShownId, format_time, show_id
 from neardup.source.parse import LONGEST_NAME, MAX_ID, make_printable, parse_id, parse_name, parse_time
 
 if TYPE_CHECKING:
-    from neardup.http.problems import Refused
+    from neardup.http.requests import Refused
 
 SIMILARITY = "The similarity of the pair, 0 to 1: the larger share of either story's words that is copied."
 MOST_STORIES = 100  # in one batch
@@ -171,6 +180,10 @@ class CompareRequest(Request):
 # What the service answers.
 
 
+# A time in RFC 3339, which may be given in milliseconds.
+ShownTime = Annotated[str, BeforeValidator(lambda at: format_time(at) if isinstance(at, int) else at)]
+
+
 class Answer(BaseModel):
     """What the service answers; a client ignores members that it does not know."""
 
@@ -205,7 +218,7 @@ class Match(Answer):
     title: str | None
     author_id: str | None
     path: str | None
-    published_at: str | None
+    published_at: ShownTime | None
     catalogue: str | None = Field(description="The catalogue of a work of the reference; null for a story.")
     kind: str = Field(description="`exact`, `near`, `similar`, `partial`, `transliterated`, `passage` or `rewritten`.")
     similarity: float = Field(description=SIMILARITY)
@@ -239,7 +252,7 @@ class RemovedMatch(Answer):
     """A text that was removed from an author with the verdict plagiarism, and that a later story matches."""
 
     author_id: str
-    removed_at: str
+    removed_at: ShownTime
     kind: str
     similarity: float = Field(description="Estimated, 0 to 1: the text is gone.")
 
@@ -252,7 +265,7 @@ class Stored(Answer):
     title: str | None
     author_id: str | None
     path: str | None
-    published_at: str | None
+    published_at: ShownTime | None
     words: int
     copied_words: int = Field(description="Words that stand in earlier stories by others.")
     similarity: float = Field(description="Their share of the words, 0 to 1.")
@@ -289,8 +302,8 @@ class Draft(Answer):
     title: str | None
     author_id: str
     words: int
-    saved_at: str
-    expires_at: str
+    saved_at: ShownTime
+    expires_at: ShownTime
 
 
 class DiscardedDraft(Answer):
@@ -306,7 +319,7 @@ class RecordedMatch(Answer):
     title: str | None
     author_id: str | None
     path: str | None
-    published_at: str | None
+    published_at: ShownTime | None
     catalogue: str | None = Field(description="The catalogue of a work of the reference; null for a story.")
     kind: str
     similarity: float = Field(description=SIMILARITY)

@@ -6,6 +6,8 @@ from the table.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import cached_property
+from inspect import signature
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -19,12 +21,12 @@ from neardup.http.openapi import (
     make_document,
     make_path_parameter,
 )
-from neardup.http.problems import FAILED, FORBIDDEN, INVALID, OTHER_HOST, UNAUTHENTICATED, UNAVAILABLE, ProblemType
-from neardup.serve import checks, messages, rights, rights_messages, stories
-from neardup.serve.author_tokens import EXPIRED_TOKEN
+from neardup.http.requests import FAILED, FORBIDDEN, INVALID, OTHER_HOST, UNAUTHENTICATED, UNAVAILABLE, ProblemType
+from neardup.option_values import Right
+from neardup.serve import messages, rights, stories
 from neardup.serve.messages import Problem, StoryId, parse_story_id
 from neardup.serve.service import BUSY, Deadline, ServiceParts
-from neardup.serve.tokens import Right
+from neardup.serve.tokens import EXPIRED_TOKEN
 from neardup.source.parse import LONGEST_NAME, make_printable
 
 MAX_NUMBER = 2**63 - 1
@@ -52,34 +54,50 @@ SUBJECT_PARSERS: dict[str, Callable[[str], StoryId | int | str]] = {
 }
 
 
-class Operation(Struct, frozen=True):
-    """One operation: `work` does it, given the parts, what its path names, its query and its body, and the deadline.
+class Operation(Struct, frozen=True, dict=True):
+    """One operation: `work` does it, and says by its signature what it takes, and answers.
 
-    The name of `work` is the operation's id in the OpenAPI document, by which generated clients call it: it stays.
+    It is given the parts, what the path names, the query and the body as its parameters `query` and `request` describe
+    them, the name of the token as `caller`, and the deadline.  Its name is the operation's id in the OpenAPI document,
+    by which generated clients call it: it stays.
     `lane` says with which requests it waits for its turn: "by size" where the size of the body decides that.
     `problems` are those that concern it; every one may end in the others.  One that `writes` a story waits for those on
     it that came before.  One that `admits_author` takes the token of the author whom its path names in place of one
-    with the right, and one that `names_caller` is given the name of the token after the body.
+    with the right.
     """
 
     method: str
     path: str
     summary: str
     right: Right
-    request: type[BaseModel] | None
-    answer: type[messages.Answer]
     work: Callable[..., Awaitable[messages.Answer]]
     lane: Literal["by size", "short", "long"] = "short"
     problems: tuple[ProblemType, ...] = ()
     writes: bool = False
-    query: type[BaseModel] | None = None
-    names_caller: bool = False
     admits_author: bool = False
 
-    @property
+    @cached_property
     def subject(self) -> str | None:
         """The one of SUBJECT_PARSERS that the path names."""
         return next((name for name in SUBJECT_PARSERS if f"{{{name}}}" in self.path), None)
+
+    @cached_property
+    def takes(self) -> dict[str, type[BaseModel]]:
+        """The types of the parameters of `work`, by name."""
+        return {name: parameter.annotation for name, parameter in signature(self.work).parameters.items()}
+
+    @property
+    def request(self) -> type[BaseModel] | None:
+        return self.takes.get("request")
+
+    @property
+    def query(self) -> type[BaseModel] | None:
+        return self.takes.get("query")
+
+    @property
+    def answer(self) -> type[BaseModel]:
+        found: type[BaseModel] = signature(self.work).return_annotation
+        return found
 
     def begin(
         self,
@@ -92,7 +110,7 @@ class Operation(Struct, frozen=True):
         caller: str,
     ) -> Awaitable[messages.Answer]:
         """Begin the work."""
-        given = subject, query, body, caller if self.names_caller else None
+        given = subject, query, body, caller if "caller" in self.takes else None
         arguments = [argument for argument in given if argument is not None]
         return self.work(parts, *arguments, deadline)
 
@@ -103,40 +121,32 @@ OPERATIONS = (
         "/v1/check",
         "Check a story against those on record; nothing is stored",
         Right.CHECK,
-        messages.CheckRequest,
-        messages.CheckAnswer,
-        checks.check,
-        "by size",
-        (stories.NO_STORY,),
+        stories.check,
+        lane="by size",
+        problems=(stories.NO_STORY,),
     ),
     Operation(
         "POST",
         "/v1/check:batch",
         f"Check up to {messages.MOST_STORIES} stories, each by itself",
         Right.CHECK,
-        messages.BatchRequest,
-        messages.BatchAnswer,
-        checks.check_batch,
-        "long",
+        stories.check_batch,
+        lane="long",
     ),
     Operation(
         "POST",
         "/v1/compare",
         "Compare two stories",
         Right.CHECK,
-        messages.CompareRequest,
-        messages.CompareAnswer,
-        checks.compare,
-        "long",
-        (stories.NO_STORY, stories.UNKNOWN_STORY),
+        stories.compare,
+        lane="long",
+        problems=(stories.NO_STORY, stories.UNKNOWN_STORY),
     ),
     Operation(
         "GET",
         "/v1/stories/{id}",
         "Show a story on record",
         Right.CHECK,
-        None,
-        messages.Stored,
         stories.story_of,
         problems=(stories.UNKNOWN_STORY,),
     ),
@@ -145,8 +155,6 @@ OPERATIONS = (
         "/v1/stories/{id}/matches",
         "Show the flagged pairs of a story on record",
         Right.CHECK,
-        None,
-        messages.MatchesAnswer,
         stories.matches_of,
         problems=(stories.UNKNOWN_STORY,),
     ),
@@ -155,8 +163,6 @@ OPERATIONS = (
         "/v1/stories/{id}/proof",
         "Prove since when the texts of a story are known",
         Right.CHECK,
-        None,
-        messages.ProofAnswer,
         stories.proof_of,
         problems=(stories.NO_PROOF,),
     ),
@@ -165,11 +171,9 @@ OPERATIONS = (
         "/v1/stories/{id}",
         "Check a story and store it; the same request again changes nothing",
         Right.STORE,
-        messages.PutRequest,
-        messages.CheckAnswer,
-        checks.put,
-        "by size",
-        (stories.NO_STORY, checks.FORGOTTEN),
+        stories.put,
+        lane="by size",
+        problems=(stories.NO_STORY, stories.FORGOTTEN),
         writes=True,
     ),
     Operation(
@@ -177,11 +181,9 @@ OPERATIONS = (
         "/v1/drafts/{id}",
         "Store a draft, in place of the former one, and check it; what its author wrote before is no match",
         Right.STORE,
-        messages.DraftRequest,
-        messages.CheckAnswer,
-        checks.put_draft,
-        "by size",
-        (stories.NO_STORY, checks.FORGOTTEN, checks.OTHER_AUTHOR),
+        stories.put_draft,
+        lane="by size",
+        problems=(stories.NO_STORY, stories.FORGOTTEN, stories.OTHER_AUTHOR),
         writes=True,
     ),
     Operation(
@@ -189,31 +191,25 @@ OPERATIONS = (
         "/v1/drafts/{id}/check",
         "Check a draft again, as it was saved last",
         Right.CHECK,
-        None,
-        messages.CheckAnswer,
-        checks.check_draft,
-        "long",
-        (stories.NO_STORY, checks.UNKNOWN_DRAFT, checks.OTHER_AUTHOR),
+        stories.check_draft,
+        lane="long",
+        problems=(stories.NO_STORY, stories.UNKNOWN_DRAFT, stories.OTHER_AUTHOR),
     ),
     Operation(
         "GET",
         "/v1/drafts/{id}",
         "Show when a draft was saved, and when it expires",
         Right.CHECK,
-        None,
-        messages.Draft,
-        checks.draft_of,
-        problems=(checks.UNKNOWN_DRAFT,),
+        stories.draft_of,
+        problems=(stories.UNKNOWN_DRAFT,),
     ),
     Operation(
         "DELETE",
         "/v1/drafts/{id}",
         "Discard a draft",
         Right.STORE,
-        None,
-        messages.DiscardedDraft,
-        checks.discard_draft,
-        problems=(checks.UNKNOWN_DRAFT,),
+        stories.discard_draft,
+        problems=(stories.UNKNOWN_DRAFT,),
         writes=True,
     ),
     Operation(
@@ -221,8 +217,6 @@ OPERATIONS = (
         "/v1/stories/{id}",
         "Forget a story; a later listing does not bring it back",
         Right.FORGET,
-        None,
-        messages.Forgotten,
         stories.forget,
         writes=True,
         problems=(stories.UNKNOWN_STORY,),
@@ -232,29 +226,22 @@ OPERATIONS = (
         "/v1/complaints",
         "Complain of a story; the answer has the number of the complaint, its deadline and the evidence",
         Right.COMPLAIN,
-        rights_messages.ComplaintRequest,
-        rights_messages.Complaint,
         rights.complain,
-        "long",
-        (stories.UNKNOWN_STORY, rights.OWN_STORY, rights.DUPLICATE_COMPLAINT, stories.NO_STORY),
+        lane="long",
+        problems=(stories.UNKNOWN_STORY, rights.OWN_STORY, rights.DUPLICATE_COMPLAINT, stories.NO_STORY),
     ),
     Operation(
         "GET",
         "/v1/complaints",
         "List the open complaints, the next deadline first, or the closed ones",
         Right.COMPLAIN,
-        None,
-        rights_messages.ComplaintsAnswer,
         rights.complaints_of,
-        query=rights_messages.ComplaintsQuery,
     ),
     Operation(
         "GET",
         "/v1/complaints/{number}",
         "Show a complaint with its evidence and its log",
         Right.COMPLAIN,
-        None,
-        rights_messages.Complaint,
         rights.complaint_of,
         problems=(rights.UNKNOWN_COMPLAINT,),
     ),
@@ -263,8 +250,6 @@ OPERATIONS = (
         "/v1/complaints/{number}/answers",
         "Record what the author or the complainant answers; the same words again change nothing",
         Right.COMPLAIN,
-        rights_messages.ComplaintAnswerRequest,
-        rights_messages.Complaint,
         rights.answer_complaint,
         problems=(rights.UNKNOWN_COMPLAINT, rights.CLOSED_COMPLAINT),
     ),
@@ -273,8 +258,6 @@ OPERATIONS = (
         "/v1/complaints/{number}/complainant",
         "Forget the name, the contact and the words of a complainant; the complaint goes on",
         Right.FORGET,
-        None,
-        rights_messages.ForgottenComplainant,
         rights.forget_complainant,
         problems=(rights.UNKNOWN_COMPLAINT,),
     ),
@@ -283,29 +266,17 @@ OPERATIONS = (
         "/v1/permissions",
         "Enter a permission: who may use whose text",
         Right.PERMIT,
-        rights_messages.PermissionRequest,
-        rights_messages.Permission,
         rights.enter_permission,
         problems=(rights.NOT_ENTERED, stories.UNKNOWN_STORY),
-        names_caller=True,
     ),
     Operation(
-        "GET",
-        "/v1/permissions",
-        "List permissions, those entered last first",
-        Right.CHECK,
-        None,
-        rights_messages.PermissionsAnswer,
-        rights.permissions_of,
-        query=rights_messages.PermissionsQuery,
+        "GET", "/v1/permissions", "List permissions, those entered last first", Right.CHECK, rights.permissions_of
     ),
     Operation(
         "GET",
         "/v1/permissions/{number}",
         "Show a permission",
         Right.CHECK,
-        None,
-        rights_messages.Permission,
         rights.permission_of,
         problems=(rights.UNKNOWN_PERMISSION,),
     ),
@@ -314,19 +285,14 @@ OPERATIONS = (
         "/v1/permissions/{number}",
         "Revoke a permission; it stays on record",
         Right.PERMIT,
-        None,
-        rights_messages.Permission,
         rights.revoke_permission,
         problems=(rights.UNKNOWN_PERMISSION, rights.NOT_ENTERED),
-        names_caller=True,
     ),
     Operation(
         "POST",
         "/v1/authors/{author}/token",
         "Make a token by which an author reads the copies of their own stories, until it expires",
         Right.AUTHORS,
-        None,
-        rights_messages.AuthorToken,
         rights.make_author_token,
         problems=(rights.NO_AUTHOR_KEY,),
     ),
@@ -335,11 +301,8 @@ OPERATIONS = (
         "/v1/authors/{author}/copies",
         "List the stories by others that hold text of an author's stories, the latest flag first",
         Right.AUTHORS,
-        None,
-        rights_messages.AuthorCopies,
         rights.author_copies_of,
         problems=(EXPIRED_TOKEN, rights.OTHER_AUTHORS_TOKEN),
-        query=rights_messages.CopiesQuery,
         admits_author=True,
     ),
     Operation(
@@ -347,10 +310,7 @@ OPERATIONS = (
         "/v1/authors/copies",
         "List the new copies since a time, by the author whose text they hold",
         Right.AUTHORS,
-        None,
-        rights_messages.Digest,
         rights.new_copies,
-        query=rights_messages.DigestQuery,
     ),
 )
 

@@ -4,12 +4,13 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from neardup.http.problems import INVALID, TOO_LARGE, ProblemType, Refused
+from msgspec.structs import asdict
+
+from neardup.http.requests import INVALID, TOO_LARGE, ProblemType, Refused
 from neardup.ledger import author_copies, complaints, now_ms, permissions, snapshot
 from neardup.ledger.complaints import Closed, Complaint
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, Why, receive
-from neardup.records import format_time
 from neardup.serve import rights_messages as messages
 from neardup.serve.messages import parse_story_id
 from neardup.serve.service import Deadline, ServiceParts
@@ -97,29 +98,16 @@ def _refuse_unknown_complaint(number: int) -> Refused:
 
 
 def _make_complaint(found: Complaint) -> messages.Complaint:
-    return messages.Complaint(
-        number=found.number,
-        story_id=found.shown,
-        original_id=found.original_shown,
-        has_original_text=found.has_text,
-        statement=found.statement,
-        received_at=format_time(found.received_at),
-        due_at=format_time(found.due_at),
-        closed_at=format_time(found.closed_at),
-        outcome=found.outcome,
-        evidence=found.evidence and messages.ComplaintEvidence.model_validate(found.evidence),
-        log=[
-            messages.ComplaintStep(step=logged.step, at=format_time(logged.at), note=logged.note)
-            for logged in found.log
-        ],
-    )
+    shown = {"story_id": found.shown, "original_id": found.original_shown, "has_original_text": found.has_text}
+    log = [messages.ComplaintStep.model_validate(logged, from_attributes=True) for logged in found.log]
+    return messages.Complaint(**asdict(found) | shown | {"log": log})
 
 
 # Permissions; `ledger.permissions` says what they mean.
 
 
 async def enter_permission(
-    parts: ServiceParts, request: messages.PermissionRequest, caller: str, _: Deadline
+    parts: ServiceParts, request: messages.PermissionRequest, caller: str, deadline: Deadline
 ) -> messages.Permission:
     """POST /v1/permissions.  Raises Refused."""
     grant = Grant(
@@ -138,17 +126,17 @@ async def enter_permission(
     except PermissionRefused as error:
         problem = UNKNOWN_STORY if error.reason is Refusal.UNKNOWN_STORY else NOT_ENTERED
         raise Refused(problem, str(error), reason=error.reason) from None
-    return await _read_permission(parts, permission_id)
+    return await permission_of(parts, permission_id, deadline)
 
 
-async def revoke_permission(parts: ServiceParts, number: int, caller: str, _: Deadline) -> messages.Permission:
+async def revoke_permission(parts: ServiceParts, number: int, caller: str, deadline: Deadline) -> messages.Permission:
     """DELETE /v1/permissions/{number}.  Raises Refused."""
     try:
         await parts.submissions.revoke(number, caller)
     except PermissionRefused as error:
         problem = UNKNOWN_PERMISSION if error.reason is Refusal.UNKNOWN_PERMISSION else NOT_ENTERED
         raise Refused(problem, str(error), reason=error.reason) from None
-    return await _read_permission(parts, number)
+    return await permission_of(parts, number, deadline)
 
 
 async def permissions_of(
@@ -164,10 +152,6 @@ async def permissions_of(
 
 async def permission_of(parts: ServiceParts, number: int, _: Deadline) -> messages.Permission:
     """GET /v1/permissions/{number}.  Raises Refused if there is none."""
-    return await _read_permission(parts, number)
-
-
-async def _read_permission(parts: ServiceParts, number: int) -> messages.Permission:
     row = await parts.reader.do(permissions.read, number, now_ms())
     if row is None:
         raise Refused(UNKNOWN_PERMISSION, f"there is no permission {number}")
@@ -175,8 +159,7 @@ async def _read_permission(parts: ServiceParts, number: int) -> messages.Permiss
 
 
 def _make_permission(row: Mapping[str, Any]) -> messages.Permission:
-    times = {name: format_time(row[name]) for name in ("since", "until", "entered_at", "revoked_at")}
-    return messages.Permission.model_validate(dict(row) | times)
+    return messages.Permission.model_validate(dict(row))
 
 
 # The watch of an author: a token, the copies of their own stories, and what is new for all authors.
@@ -187,7 +170,7 @@ async def make_author_token(parts: ServiceParts, author_id: str, _: Deadline) ->
     if parts.author_tokens is None:
         raise Refused(NO_AUTHOR_KEY, "name a key as serve.author_key")
     token, expires_at = parts.author_tokens.make(author_id, now_ms())
-    return messages.AuthorToken(author_id=author_id, token=token, expires_at=format_time(expires_at))
+    return messages.AuthorToken(author_id=author_id, token=token, expires_at=expires_at)
 
 
 async def author_copies_of(
@@ -237,16 +220,5 @@ def _read_in_snapshot(db: sqlite3.Connection, work: Callable[..., list[T]], *arg
 
 def _make_author_copy(parts: ServiceParts, copy: author_copies.AuthorCopy) -> messages.AuthorCopy:
     """A copy as its author may see it: without moderators and their notes."""
-    return messages.AuthorCopy(
-        own_story_id=copy.own,
-        own_title=copy.own_title,
-        story_id=copy.other,
-        title=copy.title,
-        link=parts.config.content.link_to(copy.language, copy.other),
-        published_at=format_time(copy.published_at),
-        kind=copy.kind,
-        similarity=copy.similarity,
-        status=copy.status,
-        flagged_at=format_time(copy.flagged_at),
-        is_later=copy.is_later,
-    )
+    link = parts.config.content.link_to(copy.language, copy.other)
+    return messages.AuthorCopy(**copy._asdict(), own_story_id=copy.own, story_id=copy.other, link=link)

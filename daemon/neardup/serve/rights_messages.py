@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from neardup.records import LONGEST_FIELD, LONGEST_PERSON, LONGEST_STATEMENT, ShownId
-from neardup.serve.messages import SIMILARITY, Answer, AuthorId, ListedId, Request, Time
+from neardup.serve.messages import SIMILARITY, Answer, AuthorId, ListedId, Request, ShownTime, Time
 from neardup.source.parse import MAX_ID
 
 
@@ -113,7 +113,7 @@ class AuthorToken(Answer):
 
     author_id: str
     token: str
-    expires_at: str
+    expires_at: ShownTime
 
 
 class AuthorCopy(Answer):
@@ -124,11 +124,11 @@ class AuthorCopy(Answer):
     story_id: ShownId
     title: str
     link: str | None = Field(description="Its address on the platform, by `content.link`.")
-    published_at: str | None
+    published_at: ShownTime | None
     kind: str
     similarity: float = Field(description=SIMILARITY)
     status: str = Field(description="`open`, `permitted`, or the verdict of a moderator.")
-    flagged_at: str = Field(description="Since when the copy is known.")
+    flagged_at: ShownTime = Field(description="Since when the copy is known.")
     is_later: bool = Field(description="Whether it is known to have been published after the author's story.")
 
 
@@ -209,7 +209,7 @@ class ComplaintStep(Answer):
     """A step of a complaint; a note is an answer, or what a moderator wrote to it."""
 
     step: str
-    at: str
+    at: ShownTime
     note: str
 
 
@@ -221,9 +221,9 @@ class Complaint(Answer):
     original_id: ShownId | None
     has_original_text: bool
     statement: str = Field(description="Empty once the complainant was forgotten.")
-    received_at: str
-    due_at: str
-    closed_at: str | None
+    received_at: ShownTime
+    due_at: ShownTime
+    closed_at: ShownTime | None
     outcome: str | None = Field(
         description="A verdict, `upheld` or `dismissed` by a moderator, or `story_removed`; null while it is open."
     )
@@ -255,12 +255,12 @@ class Permission(Answer):
     granted_to: str | None = Field(description="Null for everyone.")
     licence: str | None
     note: str
-    since: str | None
-    until: str | None
+    since: ShownTime | None
+    until: ShownTime | None
     entered_by: str = Field(description="A moderator, the name of a token, or a user of the machine.")
-    entered_at: str
+    entered_at: ShownTime
     revoked_by: str | None
-    revoked_at: str | None
+    revoked_at: ShownTime | None
     state: str = Field(description="`in_force`, `later`, `ended` or `revoked`.")
 
 

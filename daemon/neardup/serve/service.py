@@ -18,16 +18,14 @@ from msgspec import Struct
 
 from neardup.config import Config, Serve
 from neardup.errors import LedgerReplaced, Transient
-from neardup.http.problems import UNAVAILABLE, ProblemType, Refused
-from neardup.http.requests import read_body
+from neardup.http.requests import UNAVAILABLE, ProblemType, Refused, read_body
 from neardup.http.tokens import TokenFile
 from neardup.ledger import Ledger
 from neardup.pages.reader_pool import ReaderPool
 from neardup.query.check import Checker
 from neardup.query.complaints import Complaints
 from neardup.query.submissions import Submissions
-from neardup.serve.author_tokens import AuthorTokens
-from neardup.serve.tokens import Token
+from neardup.serve.tokens import AuthorTokens, Token
 from neardup.telemetry.log import log, log_phase
 from neardup.telemetry.metrics import QUEUE_DEPTH, RETRIES
 

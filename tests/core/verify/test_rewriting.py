@@ -18,8 +18,8 @@ from neardup.core.verify.rewriting import compare_rare_words, find_longest_incre
 from neardup.core.verify.scores import assess, compare_texts
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, RARE_WORDS, REWRITTEN, find_kind
-from neardup.insights.evaluate.disguises import DISGUISED_EDITS
-from neardup.insights.evaluate.edits import OtherStories
+from neardup.insights.disguises import DISGUISED_EDITS
+from neardup.insights.edits import OtherStories
 from neardup.records import Assessment, Candidate, Language, PairedStory
 
 from tests.support.languages import HINDI, SAMPLED

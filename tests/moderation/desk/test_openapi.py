@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from neardup.config import Config, Content, Source
 from neardup.core.verify.tiers import TRANSLATED
-from neardup.http.problems import METHOD_NOT_ALLOWED, NOT_FOUND
+from neardup.http.requests import METHOD_NOT_ALLOWED, NOT_FOUND
 from neardup.ledger import connect, meaning_flags
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk import api, api_messages

@@ -22,7 +22,8 @@ from neardup.http.openapi import (
     make_document,
     make_path_parameter,
 )
-from neardup.http.problems import (
+from neardup.http.requests import (
+    BODY_SECONDS,
     FAILED,
     FORBIDDEN,
     INVALID,
@@ -32,8 +33,11 @@ from neardup.http.problems import (
     Handler,
     ProblemType,
     Refused,
+    expect_json,
+    find_holder,
+    parse_json,
+    read_body,
 )
-from neardup.http.requests import BODY_SECONDS, expect_json, find_holder, parse_json, read_body
 from neardup.ledger import cases
 from neardup.ledger import complaints as ledger_complaints
 from neardup.ledger.complaints import Complaint

@@ -11,8 +11,7 @@ import time
 from aiohttp import web
 
 from neardup.errors import NeardupError
-from neardup.http.problems import Refused
-from neardup.http.requests import find_client_address, find_holder, refuse_other_machines
+from neardup.http.requests import Refused, find_client_address, find_holder, refuse_other_machines
 from neardup.http.server import answer_health, answer_metrics
 from neardup.ledger import cases, complaints, moderation_statistics, now_ms
 from neardup.moderation.desk.parts import Desk, get_desk

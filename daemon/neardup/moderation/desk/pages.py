@@ -18,7 +18,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from neardup.config.sections import Review
 from neardup.core.languages import Languages
-from neardup.http.problems import Handler
+from neardup.http.requests import Handler
 from neardup.moderation.desk import sessions
 from neardup.moderation.desk.addresses import make_author_url, make_case_url, make_pair_url, make_story_url
 from neardup.moderation.desk.deciding import OFFERED

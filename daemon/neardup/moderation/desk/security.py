@@ -14,8 +14,19 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from neardup.errors import Conflict, NeardupError, Transient
-from neardup.http.problems import FAILED, FORBIDDEN, ProblemType, Refused, answer_or_problem, find_route, log_failure
-from neardup.http.requests import BODY_SECONDS, find_client_address, read_body, refuse_other_machines
+from neardup.http.requests import (
+    BODY_SECONDS,
+    FAILED,
+    FORBIDDEN,
+    ProblemType,
+    Refused,
+    answer_or_problem,
+    find_client_address,
+    find_route,
+    log_failure,
+    read_body,
+    refuse_other_machines,
+)
 from neardup.http.tokens import match_token
 from neardup.ledger.cases import CaseHeld
 from neardup.moderation.desk import sessions

@@ -16,8 +16,8 @@ from neardup.app import open_readers
 from neardup.config import Config
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal
-from neardup.insights.evaluate.disguises import DISGUISED_EDITS
-from neardup.insights.evaluate.edits import EDITS, WORKS, Edit, OtherStories, Work, strip_signs, write_plain
+from neardup.insights.disguises import DISGUISED_EDITS
+from neardup.insights.edits import EDITS, WORKS, Edit, OtherStories, Work, strip_signs, write_plain
 from neardup.pages.reader_pool import ReaderPool
 from neardup.records import Language, Story
 from neardup.source import list_rows

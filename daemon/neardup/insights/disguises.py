@@ -11,7 +11,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from neardup.core.text.consonants import BLOCKS
-from neardup.insights.evaluate.edits import Apply, Edit, OtherStories, strip_signs
+from neardup.insights.edits import Apply, Edit, OtherStories, strip_signs
 
 # How writers of the languages of India spell in Latin letters, by the offset in the block of a script.  Where there are
 # several spellings, each word has one at random.

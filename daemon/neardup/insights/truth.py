@@ -1,4 +1,4 @@
-"""Scores the flags on record against labelled pairs, and shows the scores as tables."""
+"""Scores the flags on record by what people say of them: labelled pairs, and the verdicts of moderators."""
 
 import json
 import sqlite3
@@ -14,11 +14,9 @@ from msgspec.structs import asdict
 from neardup.core.intervals import estimate_share
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, list_kinds
 from neardup.errors import Misuse
-from neardup.insights.evaluate import precision
-from neardup.insights.evaluate.precision import measure_precision
-from neardup.insights.evaluate.tables import ALL, SHOWN_PAIRS, Facts, Table, format_decimal, format_interval
-from neardup.ledger import names
-from neardup.records import ShownId
+from neardup.insights.tables import ALL, SHOWN_PAIRS, Facts, Table, format_decimal, format_interval
+from neardup.ledger import names, open_snapshot, verdicts
+from neardup.records import DECIDING, ShownId
 from neardup.source.parse import parse_id
 
 MUST_BE_FOUND_FROM = 0.55  # a pair with at least this Jaccard similarity or containment must be found
@@ -252,7 +250,7 @@ def make_label_tables(facts: Facts) -> list[Table]:
                 for row in (*facts["precision"], {"language": ALL, **facts["precision_of_all"]})
             ],
         ),
-        *precision.make_precision_tables(facts["verdicts"]),
+        *make_precision_tables(facts["verdicts"]),
         _make_pairs_table("Misses", facts["misses"], ("a", "b", "language", "kind", "j", "c", "not_in_ledger")),
         _make_pairs_table(
             "False flags",
@@ -282,3 +280,64 @@ def _format_cell(value: Any) -> str:
         case list():
             return ", ".join(map(str, value))
     return str(value)
+
+
+# Precision by the verdicts of moderators
+
+
+def measure_precision_on_record(path: Path) -> list[Facts]:
+    """Return `measure_precision` of a ledger; empty if there is no ledger yet.  Raises as `read` does."""
+    if not path.exists():
+        return []
+    with open_snapshot(path) as db:
+        return measure_precision(db)
+
+
+def measure_precision(db: sqlite3.Connection) -> list[Facts]:
+    """Precision by language and kind, with its interval and the number of each verdict; the last row is the total."""
+    rows = verdicts.count_verdicts(db)
+    if not rows:
+        return []
+    total = {name: sum(row[name] for row in rows) for name in ("judged", *DECIDING)}
+    return [_add_precision(row) for row in (*rows, {"language": ALL, "kind": ALL, **total})]
+
+
+def _add_precision(row: Facts) -> Facts:
+    right = asdict(estimate_share(row["judged"] - row["not_similar"], row["judged"]))
+    return {
+        **{name: row[name] for name in ("language", "kind", "judged", *DECIDING)},
+        "precision": right["share"],
+        **{end: right[end] for end in ("low", "high")},
+    }
+
+
+def make_precision_tables(facts: Sequence[Facts]) -> list[Table]:
+    """One table, or none if there are no verdicts."""
+    if not facts:
+        return []
+    return [
+        Table(
+            "Precision by moderators' verdicts",
+            "The share of the decided flags that were not decided to be not similar. Moderators decide the most severe "
+            "flags first, so these are not a random sample.",
+            (
+                "language",
+                "kind",
+                "decided",
+                "precision",
+                "95 % interval",
+                *(word.replace("_", " ") for word in DECIDING),
+            ),
+            [
+                (
+                    row["language"],
+                    row["kind"],
+                    f"{row['judged']:,}",
+                    format_decimal(row["precision"]),
+                    format_interval(row),
+                    *(f"{row[verdict]:,}" for verdict in DECIDING),
+                )
+                for row in facts
+            ],
+        )
+    ]

@@ -17,7 +17,7 @@ from neardup.core.text.chunks import cut_chunks
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_visible_text
 from neardup.errors import Misuse
-from neardup.insights.evaluate.tables import Facts, Table, format_decimal
+from neardup.insights.tables import Facts, Table, format_decimal
 from neardup.ledger import Ledger, files, meaning_flags
 from neardup.ledger.lock import only_one
 from neardup.meaning import neighbours, vectors

@@ -1,1 +1,0 @@
-"""Measures recall and precision: on copies that it makes itself, or on pairs that people labelled."""
