@@ -43,12 +43,14 @@ _locate.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_
 
 def bind(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[..., int]:
     """As `native.bind`, for a function that is called with hostile arguments, too."""
-    function = _bind(name, *arguments, result=result)
+    kinds = tuple(ctypes.c_void_p if isinstance(kind, native.ArrayOf) else kind for kind in arguments)
+    function = _bind(name, *kinds, result=result)
 
-    def called(*values: Any) -> int:
+    def called(*given: Any) -> int:
+        values = tuple(map(_replace_array, arguments, given))
         started = time.monotonic_ns()
         for _ in range(CALLS if _spent[name] < SECONDS * 1e9 else 0):
-            call = _HostileCall(arguments, values)
+            call = _HostileCall(kinds, values)
             for _ in range(TIMES):
                 code = function(*call.values)
                 assert code >= native.DAMAGED, f"{name} returned {code}, which is no code of an error"
@@ -113,6 +115,11 @@ class _HostileCall:
         buffer = (ctypes.c_char * len(content)).from_buffer_copy(content)
         self._buffers.append(buffer)
         return ctypes.addressof(buffer)
+
+
+def _replace_array(kind: Any, value: Any) -> Any:
+    """An argument, or the address of one that is an array."""
+    return kind.from_param(value).value if isinstance(kind, native.ArrayOf) else value
 
 
 def _address(value: Any) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neardup.core.candidates.banding import FingerprintArrays
-from neardup.core.verify.sets import are_among_ascending
+from neardup.core.sets import are_among_ascending
 from neardup.ledger import AMONG, dump_list, languages, names, select_named_rows, transaction
 from neardup.ledger.passages import Hashes, read_common
 from neardup.ledger.runs import get, put

@@ -29,8 +29,7 @@ from msgspec.structs import replace
 from neardup.config import Detection
 from neardup.core.candidates.passage_groups import count_surplus
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.sets import find_distinct, union
-from neardup.core.verify.sets import are_among_ascending
+from neardup.core.sets import are_among_ascending, find_distinct, union
 from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.postings import Counts
 from neardup.ledger import Ledger, candidates, passages, transaction, verification, versions

@@ -16,8 +16,7 @@ from neardup.core.candidates.all_pairs import compare
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.candidates.passage_groups import MOST_COPIES
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
-from neardup.core.sets import find_distinct
-from neardup.core.verify.sets import are_among_ascending
+from neardup.core.sets import are_among_ascending, find_distinct
 from neardup.index.passages.index import PassageIndex, scan_segments
 from neardup.index.passages.postings import HASH_SHIFT, Keys, get_numbers
 from neardup.ledger import Ledger, versions

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.fingerprint.word_hashes import WINDOW, Hashes, PassageHashes, hash_passages, hash_words
-from neardup.core.native.alignment import MOST_KEPT
+from neardup.core.native.comparison import MOST_KEPT
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import (
     MAX_GAP,

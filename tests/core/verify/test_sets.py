@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from neardup.core.verify.sets import count_shared_of_pairs, count_uncommon_of_pairs
+from neardup.core.sets import count_shared_of_pairs, count_uncommon_of_pairs
 
 numbers = st.frozensets(st.integers(0, 90) | st.sampled_from([2**63, 2**64 - 1]), max_size=90)
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, make_passage_hashes, mix
+from neardup.core.native import comparison as native
 from neardup.core.native import in_c
-from neardup.core.native import sets as native
 from neardup.core.sets import find_distinct
 from neardup.core.text.consonants import CLASS_BITS, NO_CONSONANT, Classes, classify_consonants
 from neardup.core.text.normalize import get_codes

@@ -1,10 +1,9 @@
 """The native core: a C library, its binding by ctypes, and the rule by which it stands in for its references.
 
-`neardup.h` documents the library, which is built when the package is, and knows nothing of Python.  Beside each `.c`
-file the module of the same name binds its functions.  Each function has a reference: a function in plain Python or
-numpy, in the module that uses it, which explains the algorithm and gives the same result bit by bit.  `in_c` puts the
-native function in the place of its reference, unless no library could be built; then the reference runs, which is
-slower.
+`neardup.h` documents the library, which is built when the package is, and knows nothing of Python.  The modules beside
+the `.c` files bind their functions.  Each function has a reference: a function in plain Python or numpy, in the module
+that uses it, which explains the algorithm and gives the same result bit by bit.  `in_c` puts the native function in the
+place of its reference, unless no library could be built; then the reference runs, which is slower.
 """
 
 import ctypes
@@ -49,7 +48,7 @@ def in_c(
 
 
 def bind(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[..., int]:
-    """The library's function of this name, which runs without the GIL; the types are those of ctypes.
+    """The library's function of this name, which runs without the GIL; the types are those of ctypes, or ArrayOf.
 
     Without a library, a function that no caller reaches.
     """
@@ -76,6 +75,27 @@ def address(array: Array, dtype: npt.DTypeLike) -> int:
     if array.flags.writeable and array.size:
         return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
     return array.ctypes.data  # takes three times as long
+
+
+class ArrayOf:
+    """The type of an argument that is an array of this dtype, as `address` takes it."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._dtype = np.dtype(dtype)
+
+    def from_param(self, array: Array) -> ctypes.c_void_p:
+        """What ctypes passes for an argument."""
+        return ctypes.c_void_p(address(array, self._dtype))
+
+
+BOOL, UINT8, UINT16, UINT32, UINT64, INT32, INT64 = map(
+    ArrayOf, (np.bool_, np.uint8, np.uint16, np.uint32, np.uint64, np.int32, np.int64)
+)
+
+
+def list_fields(names: str) -> list[tuple[str, type]]:
+    """The fields of a structure of 64-bit numbers and, where a name begins with an asterisk, of addresses."""
+    return [(name.lstrip("*"), ctypes.c_void_p if name[0] == "*" else ctypes.c_int64) for name in names.split()]
 
 
 def list_addresses(arrays: Sequence[Array], dtype: npt.DTypeLike) -> npt.NDArray[np.int64]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.native import address, bind, check_code
+from neardup.core.native import BOOL, INT64, UINT8, UINT32, UINT64, address, bind, check_code, list_fields
 
 if TYPE_CHECKING:
     from neardup.core.candidates.bucket_join import Keys, Runs, Stories
@@ -28,13 +28,7 @@ HASH_SLOTS = 1 << 16
 
 
 class _Fingerprints(Structure):
-    _fields_ = (
-        ("size", c_int64),
-        ("languages", c_void_p),
-        ("simhashes", c_void_p),
-        ("signatures", c_void_p),
-        ("is_signed", c_void_p),
-    )
+    _fields_ = list_fields("size *languages *simhashes *signatures *is_signed")
 
     def __init__(self, arrays: "Arrays") -> None:
         languages, simhashes, signatures, signed = self.arrays = arrays  # whose addresses it holds
@@ -51,109 +45,51 @@ class _Fingerprints(Structure):
 
 
 class _KeyJoin(Structure):
-    _fields_ = (
+    _fields_ = [
         ("stories", _Fingerprints),
-        ("ids", c_void_p),
-        ("buckets", c_int64),
-        ("edges", c_void_p),
-        ("keys", c_void_p),
-        ("splits", c_void_p),
-        ("languages", c_int64),
-        ("thresholds", c_void_p),
-        ("group_edges", c_void_p),
-        ("max_matches", c_void_p),
-    )
+        *list_fields("*ids buckets *edges *keys *splits languages *thresholds *group_edges *max_matches"),
+    ]
 
 
 class _HashJoin(Structure):
-    _fields_ = (
+    _fields_ = [
         ("stories", _Fingerprints),
-        ("ids", c_void_p),
-        ("buckets", c_int64),
-        ("edges", c_void_p),
-        ("hashes", c_void_p),
-        ("lists_size", c_int64),
-        ("lists", c_void_p),
-        ("ends", c_void_p),
-        ("languages", c_int64),
-        ("thresholds", c_void_p),
-        ("min_shared", c_int64),
-    )
+        *list_fields("*ids buckets *edges *hashes lists_size *lists *ends languages *thresholds min_shared"),
+    ]
 
 
 class _Pairs(Structure):
-    _fields_ = (("room", c_int64), ("left", c_void_p), ("right", c_void_p), ("rows", c_void_p), ("bits", c_void_p))
+    _fields_ = list_fields("room *left *right *rows *bits")
 
 
 class _CommonHashes(Structure):
-    _fields_ = (
-        ("size", c_int64),
-        ("room", c_int64),
-        ("hashes", c_void_p),
-        ("holders", c_void_p),
-        ("surplus", c_void_p),
-        ("examples", c_void_p),
-    )
+    _fields_ = list_fields("size room *hashes *holders *surplus *examples")
 
 
 class _Join(Structure):
-    _fields_ = (
-        ("stories", c_int64),
-        ("bands", c_int64),
-        ("band_bytes", c_int64),
-        ("band_values", c_void_p),
-        ("width", c_int64),
-        ("fingerprints", c_void_p),
-        ("members_size", c_int64),
-        ("members", c_void_p),
-        ("runs", c_int64),
-        ("edges", c_void_p),
-        ("first_band", c_int64),
-        ("start", c_int64),
-        ("stop", c_int64),
-        ("min_bands", c_int64),
-        ("min_bytes", c_int64),
-        ("run", c_int64),
-        ("second", c_int64),
-        ("next", c_int64),
-        ("is_prepared", c_int64),
-        ("work_size", c_int64),
-        ("heads", c_void_p),
-        ("links", c_void_p),
-        ("skips", c_void_p),
-        ("values", c_void_p),
-        ("room", c_int64),
-        ("left", c_void_p),
-        ("right", c_void_p),
+    _fields_ = list_fields(
+        "stories bands band_bytes *band_values width *fingerprints members_size *members runs *edges first_band start"
+        " stop min_bands min_bytes run second next is_prepared work_size *heads *links *skips *values room *left *right"
     )
 
 
 _STORIES = POINTER(_Fingerprints)
-_score_pairs = bind("nd_score_pairs", _STORIES, _STORIES, *[c_void_p] * 2, c_int64, c_void_p, c_int64, *[c_void_p] * 3)
-_alike_pairs = bind("nd_alike_pairs", _STORIES, _STORIES, c_void_p, c_int64, c_int64, *[c_void_p] * 5, c_int64)
-_compare = bind("nd_compare", _STORIES, _STORIES, c_int64, c_int64, *[c_void_p] * 4, c_int64)
+_COLUMN, _SIZE = c_void_p, c_int64
+_score_pairs = bind("nd_score_pairs", _STORIES, _STORIES, INT64, INT64, _SIZE, INT64, _SIZE, BOOL, INT64, INT64)
+_alike_pairs = bind("nd_alike_pairs", _STORIES, _STORIES, INT64, _SIZE, c_int64, INT64, *[_COLUMN] * 4, _SIZE)
+_compare = bind("nd_compare", _STORIES, _STORIES, c_int64, c_int64, INT64, *[_COLUMN] * 3, _SIZE)
 _join_buckets = bind("nd_join_buckets", POINTER(_Join))
-_pairs_in_buckets = bind(
-    "nd_pairs_in_buckets", POINTER(_KeyJoin), c_void_p, c_void_p, c_int64, POINTER(_Pairs), c_void_p
-)
-_pairs_in_hash_buckets = bind("nd_pairs_in_hash_buckets", POINTER(_HashJoin), *[c_void_p] * 4, c_int64)
+_pairs_in_buckets = bind("nd_pairs_in_buckets", POINTER(_KeyJoin), INT64, INT64, _SIZE, POINTER(_Pairs), INT64)
+_pairs_in_hash_buckets = bind("nd_pairs_in_hash_buckets", POINTER(_HashJoin), INT64, *[_COLUMN] * 3, _SIZE)
 _cut_into_groups = bind(
     "nd_cut_into_groups",
-    c_void_p,
-    c_int64,
-    *[c_void_p] * 2,
-    *[c_int64] * 3,
-    *[c_void_p] * 2,
-    c_int64,
-    POINTER(_CommonHashes),
+    *(UINT64, _SIZE, UINT8, UINT32, _SIZE, c_int64, c_int64, UINT32, UINT32, _SIZE, POINTER(_CommonHashes)),
 )
-_list_earlier = bind("nd_list_earlier", c_void_p, c_int64, c_int64, c_void_p, c_int64, c_void_p, c_int64)
+_list_earlier = bind("nd_list_earlier", UINT32, _SIZE, c_int64, UINT32, _SIZE, INT64, _SIZE)
 _count_shared = bind(
-    "nd_count_shared", c_void_p, c_int64, c_void_p, *[c_int64] * 3, c_void_p, c_int64, *[c_void_p] * 3, c_int64
+    "nd_count_shared", UINT32, _SIZE, INT64, _SIZE, c_int64, c_int64, UINT32, _SIZE, UINT32, UINT32, INT64, _SIZE
 )
-_shared_by = bind(
-    "nd_shared_by", c_void_p, c_int64, c_void_p, c_int64, c_void_p, *[c_int64] * 3, c_void_p, c_int64, c_void_p
-)
+_shared_by = bind("nd_shared_by", UINT32, _SIZE, INT64, _SIZE, INT64, _SIZE, _SIZE, c_int64, UINT32, _SIZE, INT64)
 
 
 def score_pairs(
@@ -161,18 +97,9 @@ def score_pairs(
 ) -> tuple[Flags, Indices, Indices]:
     size = len(left)
     is_alike, rows, bits = np.empty(size, np.bool_), np.empty(size, np.int64), np.empty(size, np.int64)
-    code = _score_pairs(
-        _Fingerprints(stories),
-        _Fingerprints(others),
-        address(left, np.int64),
-        address(_check_rows(right, left), np.int64),
-        size,
-        *_get_thresholds(thresholds),
-        address(is_alike, np.bool_),
-        address(rows, np.int64),
-        address(bits, np.int64),
-    )
-    check_code(code)
+    pairs = left, _check_rows(right, left), size
+    sides = _Fingerprints(stories), _Fingerprints(others)
+    check_code(_score_pairs(*sides, *pairs, thresholds, len(thresholds), is_alike, rows, bits))
     return is_alike, rows, bits
 
 
@@ -181,8 +108,8 @@ def find_alike_pairs(
 ) -> tuple[Indices, Indices, Indices, Indices]:
     sides = _Fingerprints(stories), _Fingerprints(others)
 
-    def fill(cursor: int, columns: list[int], room: int) -> int:
-        return _alike_pairs(*sides, *_get_thresholds(thresholds), inside, cursor, *columns, room)
+    def fill(cursor: Indices, columns: list[int], room: int) -> int:
+        return _alike_pairs(*sides, thresholds, len(thresholds), inside, cursor, *columns, room)
 
     left, right, rows, bits = _collect(fill, len(stories[0]), 4, PAIRS_AT_ONCE)
     return left, right, rows, bits
@@ -193,7 +120,7 @@ def close_pairs(
 ) -> tuple[Indices, Indices, Indices]:
     sides = _Fingerprints(stories), _Fingerprints(others)
 
-    def fill(cursor: int, columns: list[int], room: int) -> int:
+    def fill(cursor: Indices, columns: list[int], room: int) -> int:
         return _compare(*sides, most_bits, least_rows, cursor, *columns, room)
 
     left, right, rows = _collect(fill, len(others[0]), 3, PAIRS_AT_ONCE)
@@ -260,10 +187,8 @@ def rank_pairs(buckets: "Buckets", table: "KeyTable") -> tuple[Indices, Indices,
     most = min(largest, int(table.max_matches.max(initial=0)))
     ranks, left_out = np.empty(most, np.int64), np.zeros(languages, np.int64)
 
-    def fill(cursor: int, columns: list[int], room: int) -> int:
-        out = _Pairs(room, *columns)
-        at_ranks = address(ranks, np.int64)
-        return _pairs_in_buckets(byref(join), cursor, at_ranks, most, byref(out), address(left_out, np.int64))
+    def fill(cursor: Indices, columns: list[int], room: int) -> int:
+        return _pairs_in_buckets(byref(join), cursor, ranks, most, byref(_Pairs(room, *columns)), left_out)
 
     left, right, agreeing, differing = _collect(fill, count, 4, max(most, PAIRS_AT_ONCE))
     return left, right, agreeing, differing, left_out
@@ -288,7 +213,7 @@ def find_hash_sharing_pairs(
         min_shared,
     )
 
-    def fill(cursor: int, columns: list[int], room: int) -> int:
+    def fill(cursor: Indices, columns: list[int], room: int) -> int:
         return _pairs_in_hash_buckets(byref(join), cursor, *columns, room)
 
     largest = int(np.diff(buckets.edges).max(initial=0))
@@ -310,29 +235,17 @@ def find_groups(  # noqa: PLR0917 - the parameters of the function in C
     holders, surplus = np.empty(size, np.int64), np.empty(size, np.int64)
     counts = address(holders, np.int64), address(surplus, np.int64)
     commons = _CommonHashes(0, size, address(hashes, np.uint32), *counts, address(examples, np.uint32))
-    end = _cut_into_groups(
-        address(postings, np.uint64),
-        size,
-        address(language_of, np.uint8),
-        address(_check_rows(copy_keys, language_of), np.uint32),
-        len(language_of),
-        common,
-        most,
-        address(_check_rows(pairs_of, language_of), np.uint32),
-        address(groups, np.uint32),
-        len(groups),
-        byref(commons),
-    )
-    check_code(end)
+    stories = language_of, _check_rows(copy_keys, language_of), len(language_of)
+    pair_counts = _check_rows(pairs_of, language_of)
+    code = _cut_into_groups(postings, size, *stories, common, most, pair_counts, groups, len(groups), byref(commons))
+    end = check_code(code)
     found = commons.size
     counts_found = holders[:found].copy(), surplus[:found].copy()
     return groups[:end].copy(), hashes[:found].copy(), *counts_found, examples[:found].copy()
 
 
 def list_earlier(groups: Numbers, first: int, earlier: Numbers, ends: Indices) -> None:
-    room, stories = len(earlier), len(ends)
-    at_groups, at_earlier = address(groups, np.uint32), address(earlier, np.uint32)
-    check_code(_list_earlier(at_groups, len(groups), first, at_earlier, room, address(ends, np.int64), stories))
+    check_code(_list_earlier(groups, len(groups), first, earlier, len(earlier), ends, len(ends)))
 
 
 def list_shared_counts(
@@ -341,21 +254,8 @@ def list_shared_counts(
     room = int(ends[-1] - ends[0]) // min_shared
     left, right, shared = np.empty(room, np.uint32), np.empty(room, np.uint32), np.empty(room, np.int64)
     work = np.empty(int(np.diff(ends).max(initial=0)), np.uint32)
-    found = _count_shared(
-        address(earlier, np.uint32),
-        len(earlier),
-        address(ends, np.int64),
-        len(ends) - 1,
-        first,
-        min_shared,
-        address(work, np.uint32),
-        len(work),
-        address(left, np.uint32),
-        address(right, np.uint32),
-        address(shared, np.int64),
-        room,
-    )
-    check_code(found)
+    lists = earlier, len(earlier), ends, len(ends) - 1
+    found = check_code(_count_shared(*lists, first, min_shared, work, len(work), left, right, shared, room))
     return left[:found].copy(), right[:found].copy(), shared[:found].copy()
 
 
@@ -365,20 +265,9 @@ def find_shared(members: Numbers, edges: Indices, lookups: Indices, least: int) 
     found, own_ends = np.empty(room, np.uint32), np.empty(size + 1, np.int64)
     ends, parts, done = np.zeros(size + 1, np.int64), list[Numbers](), 0
     while done < size:
-        made = _shared_by(
-            address(members, np.uint32),
-            len(members),
-            address(edges, np.int64),
-            len(edges),
-            address(lookups[done:], np.int64),
-            size - done,
-            buckets,
-            least,
-            address(found, np.uint32),
-            len(found),
-            address(own_ends, np.int64),
-        )
-        if not check_code(made):
+        asked = members, len(members), edges, len(edges), lookups[done:], size - done, buckets, least
+        made = check_code(_shared_by(*asked, found, len(found), own_ends))
+        if not made:
             found = np.empty(2 * len(found), np.uint32)
         ends[done + 1 : done + made + 1] = ends[done] + own_ends[1 : made + 1]
         parts.append(found[: own_ends[made]].copy())
@@ -386,22 +275,17 @@ def find_shared(members: Numbers, edges: Indices, lookups: Indices, least: int) 
     return parts[0] if len(parts) == 1 else np.concatenate([*parts, found[:0]]), ends
 
 
-def _collect(fill: Callable[[int, list[int], int], int], whole: int, columns: int, room: int) -> list[Indices]:
-    """The columns of all pairs that `fill` writes, given a cursor, the columns' addresses and their room.
+def _collect(fill: Callable[[Indices, list[int], int], int], whole: int, columns: int, room: int) -> list[Indices]:
+    """The columns of all pairs that `fill` writes, given a cursor, the addresses of columns and their room.
 
     They are complete when the cursor's first element is `whole`.
     """
     cursor, out = np.zeros(2, np.int64), np.empty((columns, room), np.int64)
     at, parts = [address(column, np.int64) for column in out], [out[:, :0]]
     while cursor[0] < whole:
-        found = check_code(fill(address(cursor, np.int64), at, room))
+        found = check_code(fill(cursor, at, room))
         parts.append(out[:, :found].copy())
     return list(parts[1] if len(parts) == 2 else np.concatenate(parts, axis=1))
-
-
-def _get_thresholds(thresholds: "Thresholds") -> tuple[int, int]:
-    """The address of thresholds, and of how many languages they are."""
-    return address(thresholds, np.int64), len(thresholds)
 
 
 def _check_rows(array: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -1,14 +1,13 @@
 """Binds codes.c: the scan for the nearest binary codes."""
 
-import ctypes
+from ctypes import c_int64
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.native import address, bind, check_code
+from neardup.core.native import INT64, UINT16, UINT64, bind, check_code
 
-_pointer, _length = ctypes.c_void_p, ctypes.c_int64
-_scan = bind("nd_scan_codes", _pointer, _length, _pointer, _length, _length, _length, _length, _pointer, _pointer)
+_scan = bind("nd_scan_codes", UINT64, c_int64, UINT64, *[c_int64] * 4, INT64, UINT16)
 
 
 def scan(
@@ -22,16 +21,4 @@ def scan(
     (n_queries, words), (n, words_of_codes), most = queries.shape, codes.shape, places.shape[1]
     if words != words_of_codes or not places.shape == distances.shape == (n_queries, most):
         raise ValueError("the codes and the queries, or the rows of the nearest codes, are of different shapes")
-    check_code(
-        _scan(
-            address(queries, np.uint64),
-            n_queries,
-            address(codes, np.uint64),
-            n,
-            words,
-            first,
-            most,
-            address(places, np.int64),
-            address(distances, np.uint16),
-        )
-    )
+    check_code(_scan(queries, n_queries, codes, n, words, first, most, places, distances))

@@ -467,7 +467,7 @@ ND_API int64_t nd_sampled_passages(const uint64_t *words, int64_t length, uint32
 
 /* Count the hashes that the sets of each of m pairs share; `shared` has room for a number a pair.
  *
- * Returns m.  Reference: core.verify.sets.count_shared_of_pairs.
+ * Returns m.  Reference: core.sets.count_shared_of_pairs.
  */
 ND_API int64_t nd_count_shared_of_pairs(const nd_words *sets, int64_t n, const nd_pair *pairs, int64_t m, int64_t *shared);
 
@@ -478,7 +478,7 @@ typedef struct {
 
 /* Count the numbers that the sets of each of m pairs share, apart from k `common` ones; `shared` is as above.
  *
- * Returns m.  Reference: core.verify.sets.count_uncommon_of_pairs.
+ * Returns m.  Reference: core.sets.count_uncommon_of_pairs.
  */
 ND_API int64_t nd_count_uncommon_of_pairs(const nd_numbers *sets, int64_t n, const nd_pair *pairs, int64_t m,
                                           const uint32_t *common, int64_t k, int64_t *shared);

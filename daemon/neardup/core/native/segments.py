@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.native import DAMAGED, address, bind, check_code
+from neardup.core.native import BOOL, DAMAGED, INT64, UINT8, UINT32, UINT64, address, bind, check_code
 
 BLOCK = 4096  # bytes; ND_SEGMENT_BLOCK of neardup.h
 ENTRY_BITS = 32  # of a table of heads
@@ -89,22 +89,21 @@ class _Segment(ctypes.Structure):
     ]
 
 
-_pointer, _length = ctypes.c_void_p, ctypes.c_int64
-_coding, _segment = ctypes.POINTER(_Coding), ctypes.POINTER(_Segment)
-_block_checksums = bind("nd_block_checksums", _pointer, _length, _pointer)
-_encode = bind("nd_encode_postings", _coding, _pointer, _length, _length, _length, _length, _pointer, _pointer, _length)
-_decode = bind("nd_decode_postings", _coding, _pointer, _length, _length, _pointer, _length, _pointer, _length)
-_find = bind("nd_find_postings", _segment, _pointer, _length, _pointer, _pointer)
-_read_numbers = bind("nd_read_numbers", _segment, _pointer, _pointer, _length, _pointer, _length)
-_find_keys = bind("nd_find_keys", _pointer, _length, _pointer, _length, _pointer, _pointer)
-_put_in_filter = bind("nd_put_in_filter", _pointer, _length, _pointer, _length)
-_may_hold = bind("nd_filter_may_hold", _pointer, _length, _pointer, _length, _pointer)
+_size, _coding, _segment = ctypes.c_int64, ctypes.POINTER(_Coding), ctypes.POINTER(_Segment)
+_block_checksums = bind("nd_block_checksums", UINT8, _size, UINT64)
+_encode = bind("nd_encode_postings", _coding, UINT64, _size, _size, _size, _size, UINT32, UINT8, _size)
+_decode = bind("nd_decode_postings", _coding, UINT8, _size, _size, UINT32, _size, UINT64, _size)
+_find = bind("nd_find_postings", _segment, UINT32, _size, INT64, INT64)
+_read_numbers = bind("nd_read_numbers", _segment, INT64, INT64, _size, UINT32, _size)
+_find_keys = bind("nd_find_keys", UINT64, _size, UINT32, _size, INT64, INT64)
+_put_in_filter = bind("nd_put_in_filter", UINT8, _size, UINT32, _size)
+_may_hold = bind("nd_filter_may_hold", UINT8, _size, UINT32, _size, BOOL)
 
 
 def block_checksums(blocks: Bytes) -> Checksums:
     """See neardup.index.passages.segment.block_checksums."""
     checksums = np.empty(len(blocks) // BLOCK, np.uint64)
-    check_code(_block_checksums(address(blocks, np.uint8), len(blocks), address(checksums, np.uint64)))
+    check_code(_block_checksums(blocks, len(blocks), checksums))
     return checksums
 
 
@@ -112,19 +111,8 @@ def encode(keys: Keys, coding: Coding, buckets: range, preceding: int) -> tuple[
     """See neardup.index.passages.postings.encode."""
     offsets = np.empty(len(buckets), np.uint32)
     content = np.empty(coding.size(buckets, preceding, len(keys)), np.uint8)
-    check_code(
-        _encode(
-            _Coding(*coding),
-            address(keys, np.uint64),
-            len(keys),
-            buckets.start,
-            len(buckets),
-            preceding,
-            address(offsets, np.uint32),
-            address(content, np.uint8),
-            len(content),
-        )
-    )
+    places = buckets.start, len(buckets), preceding
+    check_code(_encode(_Coding(*coding), keys, len(keys), *places, offsets, content, len(content)))
     return offsets, content
 
 
@@ -132,31 +120,15 @@ def decode(content: Bytes, coding: Coding, first_bucket: int, offsets: Offsets) 
     """See neardup.index.passages.postings.decode."""
     most = 8 * len(content)  # each has a bit at least, whatever the offsets say
     keys = np.empty(min(max(int(offsets[-1]) - int(offsets[0]), 0), most), np.uint64)
-    check_code(
-        _decode(
-            _Coding(*coding),
-            address(content, np.uint8),
-            len(content),
-            first_bucket,
-            address(offsets, np.uint32),
-            len(offsets) - 1,
-            address(keys, np.uint64),
-            len(keys),
-        )
-    )
+    buckets = first_bucket, offsets, len(offsets) - 1
+    check_code(_decode(_Coding(*coding), content, len(content), *buckets, keys, len(keys)))
     return keys
 
 
 def find(segment: SegmentBlocks, hashes: PassageHashes) -> tuple[Counts, Counts] | None:
     """See neardup.index.passages.segment.find."""
     places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
-    code = _find(
-        _describe_segment(segment),
-        address(hashes, np.uint32),
-        len(hashes),
-        address(places, np.int64),
-        address(counts, np.int64),
-    )
+    code = _find(_describe_segment(segment), hashes, len(hashes), places, counts)
     if code == DAMAGED:
         return None
     check_code(code)
@@ -166,14 +138,7 @@ def find(segment: SegmentBlocks, hashes: PassageHashes) -> tuple[Counts, Counts]
 def read_numbers(segment: SegmentBlocks, places: Counts, counts: Counts) -> Numbers | None:
     """See neardup.index.passages.segment.read_numbers."""
     numbers = np.empty(counts.sum(), np.uint32)
-    code = _read_numbers(
-        _describe_segment(segment),
-        address(places, np.int64),
-        address(counts, np.int64),
-        len(places),
-        address(numbers, np.uint32),
-        len(numbers),
-    )
+    code = _read_numbers(_describe_segment(segment), places, counts, len(places), numbers, len(numbers))
     if code == DAMAGED:
         return None
     check_code(code)
@@ -183,32 +148,19 @@ def read_numbers(segment: SegmentBlocks, places: Counts, counts: Counts) -> Numb
 def find_keys(keys: Keys, hashes: PassageHashes) -> tuple[Counts, Counts]:
     """See neardup.index.passages.tail.find_keys."""
     places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
-    check_code(
-        _find_keys(
-            address(keys, np.uint64),
-            len(keys),
-            address(hashes, np.uint32),
-            len(hashes),
-            address(places, np.int64),
-            address(counts, np.int64),
-        )
-    )
+    check_code(_find_keys(keys, len(keys), hashes, len(hashes), places, counts))
     return places, counts
 
 
 def put_in_filter(hashes: PassageHashes, filter_: Bytes) -> None:
     """See neardup.index.passages.tail.put_in_filter."""
-    check_code(_put_in_filter(address(filter_, np.uint8), len(filter_), address(hashes, np.uint32), len(hashes)))
+    check_code(_put_in_filter(filter_, len(filter_), hashes, len(hashes)))
 
 
 def may_hold(filter_: Bytes, hashes: PassageHashes) -> npt.NDArray[np.bool_]:
     """See neardup.index.passages.tail.may_hold."""
     held = np.empty(len(hashes), np.bool_)
-    check_code(
-        _may_hold(
-            address(filter_, np.uint8), len(filter_), address(hashes, np.uint32), len(hashes), address(held, np.bool_)
-        )
-    )
+    check_code(_may_hold(filter_, len(filter_), hashes, len(hashes), held))
     return held
 
 

@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.fingerprint.word_hashes import GRAM, Hashes, PassageHashes, Places, hash_word_pairs, sample_grams
-from neardup.core.native import alignment as native
+from neardup.core.native import comparison as native
 from neardup.core.native import in_c
-from neardup.core.sets import find_distinct
-from neardup.core.verify.sets import ONE_PAIR, Pairs, are_among_ascending
+from neardup.core.sets import ONE_PAIR, Pairs, are_among_ascending, find_distinct
 from neardup.records import MIN_BLOCK, NO_SPANS, Copied, Spans
 
 Blocks = npt.NDArray[np.int32]  # (n, 4): place in a, place in b, number of words and number of the block of each run

@@ -8,7 +8,7 @@ can only begin where the other text has each of its word pairs, too; so few plac
 import numpy as np
 
 from neardup.core.fingerprint.word_hashes import Hashes, Places, mix
-from neardup.core.verify.sets import are_among
+from neardup.core.sets import are_among
 
 BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse
 INVERSE = pow(BASE, -1, 1 << 64)

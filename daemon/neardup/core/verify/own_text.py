@@ -9,11 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, WINDOW, Hashes, PassageHashes, hash_word_pairs
-from neardup.core.native import alignment as native
+from neardup.core.native import comparison as native
 from neardup.core.native import in_c
-from neardup.core.sets import find_distinct
+from neardup.core.sets import are_among_ascending, count_shared, find_distinct
 from neardup.core.verify.alignment import Mask, mask_common
-from neardup.core.verify.sets import are_among_ascending, count_shared
 from neardup.core.verify.text import Text, list_distinct_texts
 
 # A story with at most this share of its shingles apart from common passages is a popular text, judged as a whole.

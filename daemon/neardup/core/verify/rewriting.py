@@ -23,9 +23,8 @@ from msgspec import Struct
 
 from neardup.core.fingerprint.common_words import Mask, RareWords, are_rare, list_rare_words
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Places
-from neardup.core.sets import find_distinct
+from neardup.core.sets import count_shared, find_distinct
 from neardup.core.verify.own_text import are_own
-from neardup.core.verify.sets import count_shared
 from neardup.core.verify.text import Text
 from neardup.records import NO_SPANS, Spans
 

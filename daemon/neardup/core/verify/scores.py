@@ -14,6 +14,14 @@ from msgspec.structs import replace
 
 from neardup.core.fingerprint.minhash import count_agreeing_rows, estimate_jaccard, stack_signatures
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, Hashes, PassageHashes
+from neardup.core.sets import (
+    ONE_PAIR,
+    Pairs,
+    are_among,
+    count_shared,
+    count_shared_of_pairs,
+    count_uncommon_of_pairs,
+)
 from neardup.core.text.scripts import find_script_of_most
 from neardup.core.verify import skeletons
 from neardup.core.verify.alignment import (
@@ -27,14 +35,6 @@ from neardup.core.verify.alignment import (
 from neardup.core.verify.longest_run import measure_longest_run
 from neardup.core.verify.own_text import list_common_in_both, measure_own_containment
 from neardup.core.verify.rewriting import compare_rare_words, list_equal_words
-from neardup.core.verify.sets import (
-    ONE_PAIR,
-    Pairs,
-    are_among,
-    count_shared,
-    count_shared_of_pairs,
-    count_uncommon_of_pairs,
-)
 from neardup.core.verify.spans import count_words
 from neardup.core.verify.text import Text, list_distinct_texts
 from neardup.core.verify.tiers import (

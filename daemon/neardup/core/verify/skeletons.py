@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from neardup.core.fingerprint.skeleton import ALIGNED_GRAM, Skeleton, make_skeleton
+from neardup.core.native import comparison as native
 from neardup.core.native import in_c
-from neardup.core.native import sets as native
-from neardup.core.sets import find_distinct
+from neardup.core.sets import Numbers, Pairs, count_uncommon_of_pairs, find_distinct
 from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.verify.alignment import NO_HASHES, Mask, PairedSpans, align, expand_runs, find_copied, pair_places
-from neardup.core.verify.sets import Numbers, Pairs, count_uncommon_of_pairs
 from neardup.records import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most

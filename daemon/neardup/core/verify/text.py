@@ -20,12 +20,11 @@ from neardup.core.fingerprint.rare_pairs import hash_rare_pairs
 from neardup.core.fingerprint.skeleton import Skeleton, make_skeleton
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes
 from neardup.core.native.fingerprint import HashedText
-from neardup.core.sets import find_distinct
+from neardup.core.sets import Pairs, find_distinct
 from neardup.core.text.disguise import mark_text
 from neardup.core.text.normalize import Located, locate_words
 from neardup.core.text.scripts import Characters, count_characters, find_script_of_most
 from neardup.core.verify.alignment import sample_passages
-from neardup.core.verify.sets import Pairs
 from neardup.core.verify.skeletons import Grams, list_grams
 from neardup.records import Fingerprint, Marks
 

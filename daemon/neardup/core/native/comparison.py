@@ -1,30 +1,49 @@
-"""What two texts share, by alignment.c: the functions of `core.verify` that compare words."""
+"""Binds `alignment.c` and `sets.c`: what two texts share, by their words, their hashes and their skeletons."""
 
 import threading
 from collections.abc import Iterator, Sequence
-from ctypes import c_int64, c_void_p
+from ctypes import c_char_p, c_int64, c_void_p
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes
-from neardup.core.native import address, bind, check_code, list_addresses
+from neardup.core.native import (
+    BOOL,
+    INT32,
+    INT64,
+    UINT8,
+    UINT32,
+    UINT64,
+    address,
+    bind,
+    check_code,
+    list_addresses,
+)
+from neardup.core.text.consonants import Classes, classify_consonants
 from neardup.records import Copied, Spans
 
 LEAST_KEPT, MOST_KEPT = 1 << 12, 1 << 13  # words of a text for which a thread keeps the room
-WORD_HASH, PASSAGE_HASH = np.dtype(np.uint64), np.dtype(np.uint32)
 HEADER = 5  # numbers of the struct nd_copied
 USUAL_SPANS = 64  # of a pair, for which memory is reserved
 
+Hashes = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.uint32]
+PassageHashes = npt.NDArray[np.uint32]
 Mask = npt.NDArray[np.bool_]  # (words,)
 Pairs = npt.NDArray[np.int32]  # (m, 3): the places of two texts, and how many equal words their blocks must have
 
-_text = c_void_p, c_int64
+_words, _numbers, _rows, _pairs, _codes = ((kind, c_int64) for kind in (UINT64, UINT32, INT64, INT32, UINT8))
+_room, _utf8 = (c_void_p, c_int64), (c_char_p, c_int64)
 _room_bytes = bind("nd_alignment_room", c_int64, c_int64)
-_aligned = bind("nd_aligned", *_text, *_text, c_void_p, c_int64)
-_copied_pairs = bind("nd_copied_pairs", *_text, *_text, *_text, c_void_p, *_text, *_text)
-_sampled_passages = bind("nd_sampled_passages", *_text, c_void_p, c_void_p, c_int64)
-_are_own = bind("nd_are_own", *_text, *_text, c_void_p, c_void_p, c_int64)
+_aligned = bind("nd_aligned", *_words, *_words, *_room)
+_copied_pairs = bind("nd_copied_pairs", *_rows, *_pairs, *_numbers, INT64, *_pairs, *_room)
+_sampled_passages = bind("nd_sampled_passages", *_words, UINT32, *_room)
+_are_own = bind("nd_are_own", *_words, *_numbers, BOOL, *_room)
+_count_shared = bind("nd_count_shared_of_pairs", *_rows, *_pairs, INT64)
+_count_uncommon = bind("nd_count_uncommon_of_pairs", *_rows, *_pairs, *_numbers, INT64)
+_skeleton_grams = bind("nd_skeleton_grams", *_utf8, *_codes, c_int64, UINT8, UINT32)
+_skeleton = bind("nd_skeleton", *_utf8, *_codes, UINT8, INT32)
 
 
 class _Room:
@@ -58,7 +77,7 @@ def _get_room(words: int) -> _Room:
 def align(a: Hashes, b: Hashes) -> npt.NDArray[np.int32]:
     a, b = map(np.ascontiguousarray, (a, b))
     room = _get_room(max(len(a), len(b)))
-    rows = check_code(_aligned(address(a, WORD_HASH), len(a), address(b, WORD_HASH), len(b), *room.span))
+    rows = check_code(_aligned(a, len(a), b, len(b), *room.span))
     return room.memory[: 2 * rows].view(np.int32).reshape(-1, 4).copy()
 
 
@@ -69,16 +88,14 @@ def find_copied_of_pairs(texts: Sequence[Hashes], pairs: Pairs, common: PassageH
     texts = [np.ascontiguousarray(texts[place]) for place in used.tolist()]
     pairs = np.column_stack((places.reshape(-1, 2), pairs[:, 2])).astype(np.int32)
     common = np.ascontiguousarray(common)
-    rows, longest = list_addresses(texts, WORD_HASH), max(map(len, texts), default=0)
+    rows, longest = list_addresses(texts, np.uint64), max(map(len, texts), default=0)
     headers = np.empty((len(pairs), HEADER), np.int64)
     found, done = list[Copied](), 0
     while done < len(pairs):
         room, left = _get_room(longest), pairs[done:]
         spans = np.empty((max(2 * longest, USUAL_SPANS * len(left)), 2), np.int32)  # enough for any pair
-        arguments = address(rows, np.int64), len(rows), address(left, np.int32), len(left)
-        hashes = address(common, PASSAGE_HASH), len(common)
-        output = address(headers, np.int64), address(spans, np.int32), len(spans)
-        here = check_code(_copied_pairs(*arguments, *hashes, *output, *room.span))
+        arguments = rows, len(rows), left, len(left), common, len(common), headers, spans, len(spans)
+        here = check_code(_copied_pairs(*arguments, *room.span))
         found += _read_results(headers[:here], spans)
         done += here
     return found
@@ -97,13 +114,39 @@ def _read_results(headers: npt.NDArray[np.int64], spans: Spans) -> Iterator[Copi
 def sample_passages(words: Hashes) -> PassageHashes:
     words = np.ascontiguousarray(words)
     hashes, room = np.empty(len(words), np.uint32), _get_room(len(words))
-    text = address(words, WORD_HASH), len(words)
-    return hashes[: check_code(_sampled_passages(*text, address(hashes, PASSAGE_HASH), *room.span))]
+    return hashes[: check_code(_sampled_passages(words, len(words), hashes, *room.span))]
 
 
 def are_own(words: Hashes, common: PassageHashes) -> Mask:
     words, common = map(np.ascontiguousarray, (words, common))
     own, room = np.empty(len(words), np.bool_), _get_room(len(words))
-    text = address(words, WORD_HASH), len(words)
-    check_code(_are_own(*text, address(common, PASSAGE_HASH), len(common), address(own, np.bool_), *room.span))
+    check_code(_are_own(words, len(words), common, len(common), own, *room.span))
     return own
+
+
+def count_shared_of_pairs(sets: Sequence[Hashes], pairs: Pairs) -> Counts:
+    sets, pairs = list(map(np.ascontiguousarray, sets)), np.ascontiguousarray(pairs)
+    rows, shared = list_addresses(sets, np.uint64), np.empty(len(pairs), np.int64)
+    check_code(_count_shared(rows, len(rows), pairs, len(pairs), shared))
+    return shared
+
+
+def count_uncommon_of_pairs(sets: Sequence[Numbers], pairs: Pairs, common: Numbers) -> Counts:
+    sets = list(map(np.ascontiguousarray, sets))
+    pairs, common = np.ascontiguousarray(pairs), np.ascontiguousarray(common)
+    rows, shared = list_addresses(sets, np.uint32), np.empty(len(pairs), np.int64)
+    check_code(_count_uncommon(rows, len(rows), pairs, len(pairs), common, len(common), shared))
+    return shared
+
+
+def pack_skeleton_grams(normalised: bytes, size: int) -> Numbers:
+    table, length = classify_consonants(), len(normalised)
+    entries, grams = np.empty(length, np.uint8), np.empty(length, np.uint32)
+    return grams[: check_code(_skeleton_grams(normalised, length, table, len(table), size, entries, grams))]
+
+
+def find_skeleton_parts(normalised: bytes) -> tuple[Classes, npt.NDArray[np.int32]]:
+    table, length = classify_consonants(), len(normalised)
+    classes, words = np.empty(length, np.uint8), np.empty(length, np.int32)
+    count = check_code(_skeleton(normalised, length, table, len(table), classes, words))
+    return classes[:count].copy(), words[:count].copy()
