@@ -13,7 +13,7 @@ IN_MEMORY := $(shell findmnt -no OPTIONS /dev/shm | grep -qv noexec && df -k --o
 # tests/conftest.py says which tests are for one worker, and in which order.
 PARALLEL := -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 # The tests that try all of a grid, or thousands of requests, in `make chaos`, and a sample of it otherwise.
-GRIDS   := $(addprefix tests/,core/text/test_html.py core/text/test_located.py core/text/test_look_alikes.py \
+GRIDS   := $(addprefix tests/,core/text/test_html.py core/text/test_look_alikes.py \
              core/text/test_normalize.py core/fingerprint/test_native.py core/verify/test_scores.py \
              core/css/test_hostile_styles.py index pipeline/test_cancellation.py insights/test_edits.py \
              query/test_evasion.py serve/test_openapi.py moderation/browser/test_access.py \
@@ -67,7 +67,7 @@ image:  ## build the container images of deploy/container from the last commit (
 	    --target $${name#neardup-} -t localhost/$$name:$(VERSION) - || exit 1; done
 
 fuzz: $(VENV)/test.stamp  ## try the native core with hostile input and sanitizers, for SECONDS=600
-	$(BIN)/python -m tests.native.fuzz $(or $(SECONDS),600)
+	$(BIN)/python -m tests.native.sanitized $(or $(SECONDS),600)
 
 wheel: $(VENV)/locked.stamp  ## build the package for this platform and any Python, and its source archive, in dist/
 	rm -rf dist

@@ -14,8 +14,7 @@ import structlog
 import uvloop
 from msgspec import Struct
 from neardup.config import Detection, Run
-from neardup.core.candidates.all_pairs import find_near_pairs
-from neardup.core.candidates.top_k import Shortlist
+from neardup.core.candidates.all_pairs import Shortlist, find_near_pairs
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.languages import LANGUAGES

@@ -14,8 +14,7 @@ from pathlib import Path
 import click
 import numpy as np
 from neardup.config import Detection
-from neardup.core.candidates.all_pairs import PairChunk, find_near_pairs
-from neardup.core.candidates.top_k import LanguageFingerprints, find_nominated_pairs
+from neardup.core.candidates.all_pairs import LanguageFingerprints, PairChunk, find_near_pairs, find_nominated_pairs
 from neardup.ledger import read, versions
 from neardup.pipeline.sweep import STORIES_PER_READ
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import pytest
-from neardup.core.fingerprint.rare_pairs import hash_rare_pairs
+from neardup.core.fingerprint.compute import hash_rare_pairs
 from neardup.core.fingerprint.word_hashes import MIN_SHARED
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_page_text

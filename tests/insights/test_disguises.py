@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.own_text import share_passages
-from neardup.core.verify.scores import compare_texts
+from neardup.core.verify.scores import compare_texts, share_passages
 from neardup.core.verify.text import Text
 from neardup.insights.disguises import (
     DISGUISED_EDITS,

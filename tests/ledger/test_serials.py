@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.config import Detection
-from neardup.core.verify.serials import Ranges
+from neardup.core.serials import Ranges
 from neardup.core.verify.tiers import COPIED_WORDS, PASSAGE, SERIAL
 from neardup.insights.what_if import compare_thresholds
 from neardup.ledger import candidates, cases, chapters, flags, serials, stories, verdicts, verification

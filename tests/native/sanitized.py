@@ -1,13 +1,16 @@
 """Runs the laws of the native core over a library that gcc's AddressSanitizer and UndefinedBehaviorSanitizer watch.
 
 The process imports a copy of the package with that library, so that the package needs no option to load another one.
-A read or write beyond a buffer, or an operation that C does not define, ends the process with a report.
+A read or write beyond a buffer, or an operation that C does not define, ends the process with a report.  `make fuzz`
+runs the laws for some seconds.
 """
 
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +22,8 @@ FLAGS = (
     "-std=c11", "-g1", "-O0", "-fPIC", "-shared", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
 )  # fmt: skip
+EXAMPLES = 200  # of each law, in `make fuzz`
+HOSTILE_SECONDS = 5.0  # for each function, likewise
 
 
 def build(sources: Sequence[Path], library: Path) -> None:
@@ -72,3 +77,19 @@ def run_laws(
     )
     variables = {"EXAMPLES": str(examples), "HOSTILE_SECONDS": str(hostile_seconds), "NATIVE_FUNCTIONS": str(functions)}
     return run(["-m", "pytest", *options, *laws], import_from, **variables)
+
+
+def main(seconds: float) -> None:
+    """Run the laws again and again, each time with other examples, until the time is over or one fails."""
+    end = time.monotonic() + seconds
+    with tempfile.TemporaryDirectory() as name:
+        package = copy_package(Path(name))
+        while time.monotonic() < end:
+            done = run_laws(package, package / "functions", EXAMPLES, HOSTILE_SECONDS)
+            print(done.stdout.rstrip())  # noqa: T201 - this is a command
+            if done.returncode != 0:
+                sys.exit(done.stderr)
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))

@@ -13,9 +13,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from neardup.core.columns import Outcomes, StoryColumns
+from neardup.core.columns import Outcomes, PackedPages, StoryColumns
 from neardup.core.languages import SHIPPED
-from neardup.core.packed_page import PackedPages
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.ledger import outbox, runs, stories
 from neardup.pages.results import Deliver, NotModified, PageResult, ReadFailed, make_results

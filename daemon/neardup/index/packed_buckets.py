@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from neardup.core.candidates.all_pairs import find_shared
 from neardup.core.candidates.banding import (
     BAND_BITS,
     MAX_SIGNATURE_BANDS,
@@ -30,7 +31,6 @@ from neardup.core.candidates.banding import (
     hash_bands,
     hash_blocks,
 )
-from neardup.core.candidates.bucket_join import find_shared
 from neardup.core.fingerprint.minhash import SignatureRows, stack_signatures
 from neardup.core.sets import union
 from neardup.errors import Fatal, IndexDamaged

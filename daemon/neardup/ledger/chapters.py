@@ -1,7 +1,7 @@
 """Chapters: which serial a story is a chapter of.
 
 The chapters of a serial are the stories of an author that the listing gives one `series_id`; without one, those whose
-titles are a stem with a number (`core.text.chapter_titles`).  So an author and the id or the stem name a serial; where
+titles are a stem with a number (`core.serials`).  So an author and the id or the stem name a serial; where
 the stem is empty, the word for chapter, or else NAMELESS, stands for it in the name.  The ledger keeps the names of
 those that flagged stories are of, and has the permissions of a serial follow them.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import xxhash
 
-from neardup.core.text.chapter_titles import parse_chapter_title
+from neardup.core.serials import parse_chapter_title
 from neardup.ledger import AMONG, dump_list
 
 UNDECIDED = "+status IN ('open', 'permitted')"  # the unary + keeps SQLite from reading all of them by the status

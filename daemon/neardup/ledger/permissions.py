@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from neardup.core.text.chapter_titles import find_stem
+from neardup.core.serials import find_stem
 from neardup.errors import NeardupError
 from neardup.ledger import (
     join_conditions,

@@ -4,7 +4,7 @@ What makes a story a chapter is in neardup.ledger.chapters.  The place of a chap
 a series has chapters without a number, or two with the same, the order of publication counts.
 
 Only chapters by two authors that share text are looked at: flags, and near misses that copy NEAR_MISS_WORDS.  Where
-they follow each other in both serials (`core.verify.serials`), the two serials match.  All flags between them are then
+they follow each other in both serials (`core.serials`), the two serials match.  All flags between them are then
 one case, and the near misses among the aligned pairs are verified once more, which makes them flags of the kind
 `serial`.  Those that are no longer aligned are verified once more as well, and become near misses again.
 
@@ -20,8 +20,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from neardup.core.serials import Dot, Ranges, align_chapters, find_ranges
 from neardup.core.verify.scores import NEAR_MISS_WORDS
-from neardup.core.verify.serials import Dot, Ranges, align_chapters, find_ranges
 from neardup.core.verify.tiers import SERIAL
 from neardup.ledger import AMONG, Row, chapters, dump_list, select_named_rows, similarities, transaction, verification
 from neardup.ledger.chapters import Described, hash_parts

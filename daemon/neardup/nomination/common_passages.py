@@ -10,7 +10,7 @@ its holders.  What is recorded follows from the stories on record alone:
   index, in the batches that the lookup missed, and in the story's own batch; what the index still has of former
   versions does not count.
 - In the same transaction the verified pairs among the holders become candidates again.  No other pair depends on the
-  hash, see `core.verify.own_text`; a pair that only common passages nominated is dropped when it is verified.
+  hash, see `core.verify.scores`; a pair that only common passages nominated is dropped when it is verified.
 - Stories that are edited or removed are counted.  Once so many have gone that a hash may no longer be common, it is
   counted again at the end of the run.  If it is not, its holders are nominated with each other.
 """

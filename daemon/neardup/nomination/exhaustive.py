@@ -12,9 +12,9 @@ import numpy as np
 from msgspec import Struct, field
 
 from neardup.config import Detection
-from neardup.core.candidates.all_pairs import compare
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.candidates.passage_groups import MOST_COPIES
+from neardup.core.candidates.select import compare
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.sets import are_among_ascending, find_distinct
 from neardup.index.passages.index import PassageIndex, scan_segments

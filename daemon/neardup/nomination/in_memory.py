@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from neardup.config import Detection
+from neardup.core.candidates.all_pairs import LanguageFingerprints, Shortlist, find_nominated_pairs, is_new_and_old
 from neardup.core.candidates.banding import ARRAYS, FingerprintArrays, Numbers, copy_keys
 from neardup.core.candidates.passage_groups import (
     NO_COMMON_HASHES,
@@ -20,7 +21,6 @@ from neardup.core.candidates.passage_groups import (
     select_best,
 )
 from neardup.core.candidates.select import NO_NUMBERS, select_matches
-from neardup.core.candidates.top_k import LanguageFingerprints, Shortlist, find_nominated_pairs, is_new_and_old
 from neardup.core.fingerprint.minhash import stack_signatures
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes, hash_rows
 from neardup.index.passages.tail import Tail

@@ -11,8 +11,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.columns import StoryColumns
-from neardup.core.packed_page import PackedPages
+from neardup.core.columns import PackedPages, StoryColumns
 from neardup.core.page import Unreadable
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient

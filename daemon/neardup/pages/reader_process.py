@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
 
 from msgspec import Struct, field
 
+from neardup.core.columns import Records, pack
 from neardup.core.fingerprint import version as fingerprint_version
-from neardup.core.packed_page import Records, pack
 from neardup.core.page import (
     Page,
     PageFingerprinted,

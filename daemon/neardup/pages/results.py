@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from neardup.core.columns import StoryColumns
-from neardup.core.packed_page import NO_PAGES, PackedPages
+from neardup.core.columns import NO_PAGES, PackedPages, StoryColumns
 from neardup.core.page import PageFingerprinted, Unreadable
 from neardup.core.verify.text import Text
 from neardup.errors import Forbidden, Gone, NeardupError, OverBudget, Transient

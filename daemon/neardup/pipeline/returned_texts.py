@@ -13,8 +13,8 @@ words, and 109 of these have 40.
 """
 
 from neardup.config import Detection
-from neardup.core.candidates.all_pairs import compare
 from neardup.core.candidates.banding import FingerprintArrays
+from neardup.core.candidates.select import compare
 from neardup.core.fingerprint.word_hashes import MIN_SHARED
 from neardup.core.verify.scores import assess
 from neardup.core.verify.spans import measure_share, measure_similarity

@@ -21,8 +21,13 @@ from msgspec import Struct, field
 
 from neardup.config import Detection
 from neardup.config import Run as RunSection
-from neardup.core.candidates.all_pairs import PairChunk
-from neardup.core.candidates.top_k import MAX_STORIES, LanguageFingerprints, Shortlist, find_nominated_pairs
+from neardup.core.candidates.all_pairs import (
+    MAX_STORIES,
+    LanguageFingerprints,
+    PairChunk,
+    Shortlist,
+    find_nominated_pairs,
+)
 from neardup.core.fingerprint.version import algorithm
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, candidates, outbox, runs, versions

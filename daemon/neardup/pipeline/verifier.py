@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from neardup.config import Detection
 from neardup.core.candidates.select import is_worth_comparing
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.verify.own_text import share_passages
-from neardup.core.verify.scores import ComparedPair, assess_all
+from neardup.core.verify.scores import ComparedPair, assess_all, share_passages
 from neardup.ledger import Ledger, candidates, passages, serials, verification
 from neardup.nomination.common_passages import CommonHashes
 from neardup.pages.text_cache import Texts

@@ -17,9 +17,8 @@ from neardup.config import Detection
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.publication_order import Dates, Side, find_earlier, make_sort_key
 from neardup.core.sets import union
-from neardup.core.verify.passages import pair_spans
 from neardup.core.verify.scores import ComparedPair, assess_all
-from neardup.core.verify.spans import count_words, measure_share, measure_similarity
+from neardup.core.verify.spans import count_words, measure_share, measure_similarity, pair_spans
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, find_tier
 from neardup.index.passages.index import PassageIndex

@@ -15,9 +15,8 @@ from neardup.core.publication_order import Dates, Side, find_earlier
 from neardup.core.text.normalize import Located
 from neardup.core.text.scripts import find_most_frequent_script
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.passages import find_rare_words, find_runs
 from neardup.core.verify.scores import compare_texts
-from neardup.core.verify.spans import count_words, measure_share, measure_similarity
+from neardup.core.verify.spans import count_words, find_rare_words, find_runs, measure_share, measure_similarity
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COMMON_WORDS, COPIED_WORDS
 from neardup.core.verify.tiers import Thresholds as Limits

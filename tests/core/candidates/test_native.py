@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 from neardup.core.candidates import all_pairs
-from neardup.core.candidates.all_pairs import close_pairs, find_near_pairs, find_signature_pairs
+from neardup.core.candidates.all_pairs import find_near_pairs, find_shared, find_signature_pairs, join_runs
 from neardup.core.candidates.banding import Banding
-from neardup.core.candidates.bucket_join import find_shared, join_runs
 from neardup.core.candidates.key_pairs import (
     Buckets,
     HashBuckets,
@@ -23,7 +22,7 @@ from neardup.core.candidates.key_pairs import (
     rank_pairs,
 )
 from neardup.core.candidates.passage_groups import DEAD, find_groups, list_earlier, list_shared_counts
-from neardup.core.candidates.select import Arrays, find_alike_pairs, score_pairs
+from neardup.core.candidates.select import Arrays, close_pairs, find_alike_pairs, score_pairs
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.native import candidates as binding
 

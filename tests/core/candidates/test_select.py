@@ -1,4 +1,5 @@
-"""Law: the nominees of a story are those of brute force, best first, and the matches left out are counted.
+"""Laws: the nominees of a story are those of brute force, best first, and the matches left out are counted; the
+exhaustive comparison finds every pair that is close in Hamming distance or agrees in enough rows.
 
 Brute force compares a story with each story that its lookup found, with its batch, and with each unindexed story.
 Of the stories with higher ids, all outside the batch are nominees.
@@ -14,13 +15,14 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from neardup.core.candidates import select
 from neardup.core.candidates.banding import FingerprintArrays, Numbers
-from neardup.core.candidates.select import Nominee, is_worth_comparing, merge_found, select_matches
+from neardup.core.candidates.select import LEAST_ROWS, Nominee, compare, is_worth_comparing, merge_found, select_matches
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.fingerprint.word_hashes import hash_rows, measure_hamming
 from neardup.core.languages import LANGUAGES
 from neardup.records import BandedFingerprint, Language
 
 from tests.support.languages import HINDI, MARATHI, NAMES, NUMBER_OF, TAMIL
+from tests.support.sampling import count_examples
 
 ids = st.integers(0, 2**63 - 1)
 # Variations of one hash and one signature, so that many are near and some equally near.
@@ -175,3 +177,38 @@ def test_a_lookup_without_stories_has_no_nominees(found: Found) -> None:
     )
     assert select_matches([([7], lone)], [found], held({8: lone}), wanted) == [Nominee(7, (), 0)]
     assert select_matches([], [], held({}), wanted) == []
+
+
+HAMMING = 3
+# Few values, so that rows and bits of unrelated repetitive_stories are often equal.
+repetitive_hashes = st.lists(st.sampled_from([0, 1, 128, 255]), min_size=16, max_size=16).map(bytes)
+repetitive_signatures = st.none() | st.integers(0, 12).flatmap(
+    lambda n: st.binary(min_size=64 - n, max_size=64 - n).map(lambda rest: bytes(n) + rest)
+)
+repetitive_stories = st.lists(st.tuples(repetitive_hashes, repetitive_signatures), max_size=12)
+Story = tuple[bytes, bytes | None]
+
+
+def arrays(some: list[Story]) -> FingerprintArrays:
+    return FingerprintArrays.of(((n, n, 0, *story) for n, story in enumerate(some)), NAMES)
+
+
+def agreeing(first: Story, second: Story) -> int:
+    a, b = first[1], second[1]
+    return 0 if a is None or b is None else sum(x == y for x, y in zip(a, b, strict=True))
+
+
+@settings(max_examples=count_examples(60))
+@given(repetitive_stories, repetitive_stories)
+def test_every_close_pair_is_found(some: list[Story], others: list[Story]) -> None:
+    found = compare(arrays(some), arrays(others), HAMMING)
+    expected = {
+        (i, k, agreeing(left_story, other))
+        for i, left_story in enumerate(some)
+        for k, other in enumerate(others)
+        if (int.from_bytes(left_story[0]) ^ int.from_bytes(other[0])).bit_count() <= HAMMING
+        or agreeing(left_story, other) >= LEAST_ROWS
+    }
+    columns = (column.tolist() for column in found)
+    assert set(zip(*columns, strict=True)) == expected
+    assert all(np.issubdtype(column.dtype, np.int64) for column in found)

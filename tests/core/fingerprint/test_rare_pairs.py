@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.fingerprint.common_words import CHUNK, are_rare, filter_bits, list_rare_words, load_common_words
-from neardup.core.fingerprint.rare_pairs import NEARBY, PAIRS, hash_rare_pairs
+from neardup.core.fingerprint.compute import NEARBY, PAIRS, hash_rare_pairs
 from neardup.core.fingerprint.word_hashes import Hashes, hash_words
 from neardup.core.native.fingerprint import RARE_PAIRS
 from neardup.core.text.normalize import tokenize

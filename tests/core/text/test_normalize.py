@@ -1,7 +1,9 @@
 """Laws: tokens match a slow, step-by-step implementation of the definition; texts that differ only in Unicode form,
-joiners, other ignorables, nukta signs or case have the same tokens; and tokenising tokens changes nothing.
+joiners, other ignorables, nukta signs or case have the same tokens; and tokenising tokens changes nothing.  The offsets
+of a text's words are in order, and no cut splits a word or a grapheme cluster.
 
-The tables leave out only code points that have nothing to normalise, and their file has what is computed.
+The tables leave out only code points that have nothing to normalise, and their file has what is computed.  The `regex`
+package is the reference for grapheme clusters.
 """
 
 import re
@@ -21,8 +23,10 @@ from neardup.core.text.codepoints import FIRST, LIKE_LETTERS, SECOND, TWO_SIGNS,
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_visible_text
 from neardup.core.text.look_alikes import ACCENTS, map_forms, undisguise
-from neardup.core.text.normalize import tokenize
+from neardup.core.text.normalize import Located, locate_words, tokenize
+from neardup.records import Language
 
+from tests.support.graphemes import FAMILY, GRAPHEME_PARTS, boundaries
 from tests.support.languages import (
     ASSAMESE,
     BENGALI,
@@ -36,10 +40,11 @@ from tests.support.languages import (
     PUNJABI,
     TAMIL,
     TELUGU,
+    TEXTS,
     URDU,
 )
 from tests.support.paths import SAMPLES
-from tests.support.sampling import EXAMPLES
+from tests.support.sampling import EXAMPLES, some_of
 
 BLOCKS = {
     HINDI: range(0x0900, 0x0980),
@@ -257,3 +262,199 @@ def test_under_another_version_of_unicode_the_tables_are_computed(monkeypatch: p
     assert read() != "computed"
     monkeypatch.setattr(unicodedata, "unidata_version", "99.0.0")
     assert read() == "computed"
+
+
+GOLDEN = {
+    "HINDI": "जमीन पर कलम गिरी हिन्दी की २५ किताबें पढीं क्ष और क्षमा बडी सडक",
+    "MALAYALAM": "അവൻ പറഞ്ഞു അവൻ വന്നു കാൽ കാൽ വാർത്തകൾ ൧൨ എണ്ണം മഴ പെയ്തു",
+    "BENGALI": "বাডির পডা শেষ ঢাকায ১২টা বাজে র্যাব আষাঢের মেঘ আমার ঘর",
+    "MARATHI": "दुसर्या दिवशी सुर्या म्हणाला चला ३ वाजले वार्यावर पान हलले",
+    "TAMIL": "கொக்கு கோவிலுக்குப் போனது கஉ நாட்கள் கழித்து ஸ்ரீ வந்தான்",
+    "TELUGU": "రాజు కథ చెప్పాడు క్ష మరియు క్ష ౧౨ రోజులు గడిచాయి",
+    "GUJARATI": "વાર્તા પૂરી થઈ ફોન વાગ્યો ૧ર વાગ્યે ક્ષણ આવી",
+    "ENGLISH": "the strasse s café isn t fair ms sorensen o neil walked 25km in the rain to school",
+    "ODIA": "ବଡ ଘରେ ପଢା ସରିଲା ୧୨ଟା ବାଜିଛି ମୟୂର ନାଚିଲା",
+    "PUNJABI": "ਸਹਿਰ ਦੀ ਜਮੀਨ ਖਬਰ ਤੇ ਫਸਲ ੧੨ ਵਜੇ ਪੱਗ ਬੰਨ੍ਹੀ",
+    "KANNADA": "ಹಳ್ಳಿಯ ಶಾಲೆಯಲ್ಲಿ ೧೨ ಮಕ್ಕಳು ಓದಿದರು ಕ್ಷ ಮತ್ತು ಕ್ಷ ರ್ಯಾಂಕ್ ಫೋನ್ ಜಮೀನ್ ಕೋಳಿ ಕೋಳಿ ಕೋಳಿ ದುಃಖ",
+    "ASSAMESE": "গাঁৱৰ পঢাশালিত ১২টা ল ৰা ছোৱালী আছিল বাডি বডো ড ড ক্ষমা ৰ্যাব সময মযূৰ উৎসৱ কো কো চাঁদ",
+    "URDU": "گاؤں کے ۱۲ بچّے کتابیں پڑھتے ہیں ٹھیک ہے وہ گئے میروم آ آئے ؤ ؤ ۂ ۂ ۓ ۓ اُردُو کتـــاب مَحبّت ٤٥ كتاب هي",
+}
+
+
+@every_language
+def test_the_golden_texts_have_these_tokens(language: Language) -> None:
+    assert [word.decode() for word in tokenize(TEXTS[language])] == GOLDEN[language].split(" ")
+    for joiner in JOINERS:
+        assert joined(tokenize(joiner.join(unicodedata.normalize("NFD", GOLDEN[language])))) == GOLDEN[language], joiner
+
+
+@every_language
+def test_a_mark_never_ends_a_word(language: Language) -> None:
+    for mark in letters[language]:
+        if unicodedata.category(mark).startswith("M") and mark not in NUKTAS:
+            word = letters[language][0x15] + mark + letters[language][0x16]
+            assert len(tokenize(word)) == 1, f"{unicodedata.name(mark)} splits {word!r}"
+
+
+@every_language
+def test_a_number_is_a_token(language: Language) -> None:
+    digits = [c for c in letters[language] if unicodedata.category(c) == "Nd"]
+    assert len(digits) == (20 if language == URDU else 10), "Arabic has two sets of digits"
+    read_as = [LIKE_LETTERS.get(digit, digit) for digit in digits]
+    assert [tokenize(f"({digit})") for digit in digits] == [[reading.encode()] for reading in read_as]
+    assert len(tokenize("".join(digits))) == 1
+
+
+def test_a_digit_is_read_as_the_letter_that_it_looks_like() -> None:
+    words = {
+        "\u0be7": "அ\u0be7ம்",
+        "\u0ae8": "ઘ\u0ae8માં",
+        "\u0b66": "କା\u0b66",
+        "\u0c66": "వ\u0c66శ",
+        "\u0ce6": "ಹ\u0ce6ಸ",
+    }
+    for digit, word in words.items():
+        assert tokenize(word) == tokenize(word.replace(digit, LIKE_LETTERS[digit])), word
+
+
+@every_language
+def test_punctuation_separates_words(language: Language) -> None:
+    first, second = tokenize(TEXTS[language])[:2]
+    for sign in "।॥.,;:!?'\"’“”()[]-–—_/&#%…|\t\n\r\v\u00a0\u2028" + "@" * (language != ENGLISH):
+        assert tokenize(f"{first.decode()}{sign}{second.decode()}") == [first, second], unicodedata.name(
+            sign, repr(sign)
+        )
+
+
+def test_combining_marks_stay_and_surrogates_separate_words() -> None:
+    assert tokenize("हिन्दी") == ["हिन्दी".encode()]
+    assert tokenize("a\ud800b c\udfffd") == [b"a", b"b", b"c", b"d"], "surrogates separate words"
+    assert tokenize("a\0b\x01c\x9f\ufffed\ufff9") == [b"abcd"], "browsers show nothing for these"
+
+
+@pytest.mark.parametrize(("letter", "chillu"), CHILLU.items(), ids=[unicodedata.name(c) for c in CHILLU.values()])
+def test_a_chillu_sequence_equals_its_atomic_letter(letter: str, chillu: str) -> None:
+    assert tokenize(f"അ{letter}{VIRAMA}{ZWJ} ക") == tokenize(f"അ{chillu} ക") == [f"അ{chillu}".encode(), "ക".encode()]
+    assert tokenize(f"അ{letter}{VIRAMA} ക") != tokenize(f"അ{chillu} ക"), "without the joiner it is not a chillu"
+
+
+@pytest.mark.parametrize("nukta", sorted(NUKTAS), ids=unicodedata.name)
+def test_a_nukta_sign_is_dropped(nukta: str) -> None:
+    letter, sign = chr(ord(nukta) - 0x27), chr(ord(nukta) + 2)  # the code points of KA and AA in each script
+    assert tokenize(f"{letter}{nukta}{sign}") == tokenize(f"{letter}{sign}") == [f"{letter}{sign}".encode()]
+
+
+@pytest.mark.parametrize("composed", COMPOSED, ids=unicodedata.name)
+def test_a_precomposed_nukta_letter_equals_its_bare_letter(composed: str) -> None:
+    letter, nukta = list(unicodedata.normalize("NFD", composed))
+    assert nukta in NUKTAS
+    assert tokenize(composed) == tokenize(letter + nukta) == tokenize(letter) == [letter.encode()]
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", "।!—😀", "\ud800", "\udfff\ud83d", "\0\0", "\u00ad\u200d\ufeff", "़"])
+def test_a_text_without_letters_has_no_tokens(nothing: str) -> None:
+    assert tokenize(nothing) == []
+    assert tokenize(f"क{nothing} ख") == ["क".encode(), "ख".encode()]
+
+
+@pytest.mark.parametrize("between", ["", "\u200c", "\u093c"])
+def test_a_bengali_ba_with_a_nukta_is_the_ra_that_it_looks_like(between: str) -> None:
+    assert tokenize(f"আমাব{between}\u09bc ব\u09cd\u09bcম ঘব") == tokenize("আমার র্ম ঘব")
+    assert tokenize(f"আমাব ক{between}\u09bc") == tokenize("আমাব ক"), "the nukta of another letter"
+
+
+any_text = st.one_of(
+    in_one_script,
+    in_all_scripts,
+    st.text(),
+    st.lists(
+        st.one_of(st.sampled_from(GRAPHEME_PARTS), st.sampled_from([c for drawn in letters.values() for c in drawn]))
+    ).map("".join),
+)
+
+
+def assert_located(text: str) -> Located:
+    found = locate_words(text)
+    places = list(zip(found.starts.tolist(), found.ends.tolist(), strict=True))
+    assert found.text == unicodedata.normalize("NFC", text)
+    assert [tokenize(found.text[start:end]) for start, end in places] == [[word] for word in tokenize(text)]
+    assert places == sorted(places)
+    cuts = found.cuts.tolist()
+    assert cuts == sorted(cuts)
+    assert {0, len(found.text)} <= set(cuts)
+    assert not set(cuts) - boundaries(found.text), "a cut splits a character"
+    return found
+
+
+@thorough
+@given(any_text)
+def test_located_offsets_are_those_of_the_words(text: str) -> None:
+    found = assert_located(text)
+    inside = {at for start, end in zip(found.starts, found.ends, strict=True) for at in range(start + 1, end)}
+    assert not inside.intersection(found.cuts.tolist()), "a cut splits a word"
+
+
+@unhurried
+@given(any_text, st.data())
+def test_a_span_contains_its_words_and_has_cuts_at_both_ends(text: str, data: st.DataObject) -> None:
+    found, words = locate_words(text), tokenize(text)
+    first = data.draw(st.integers(0, len(words)))
+    end = data.draw(st.integers(first, len(words)))
+    if first == end:
+        return
+    start, stop = found.find_span(first, end)
+    assert {start, stop} <= set(found.cuts.tolist())
+    assert start <= found.starts[first] < found.ends[end - 1] <= stop
+    held = tokenize(found.text[start:stop])
+    assert any(held[n : n + end - first] == words[first:end] for n in range(len(held)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_a_span_of_a_real_page_contains_only_its_words(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for form in ("NFC", "NFD"):
+        found = assert_located(unicodedata.normalize(form, text))
+        words = tokenize(text)
+        for first in range(0, len(words) - 10, 7):
+            start, stop = found.find_span(first, first + 10)
+            assert tokenize(found.text[start:stop]) == words[first : first + 10]
+            assert (start, stop) == (found.starts[first], found.ends[first + 9]), "the span has text beside its words"
+
+
+@every_language
+def test_the_golden_text_has_cuts_around_each_word(language: Language) -> None:
+    found = assert_located(TEXTS[language])
+    for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True):
+        assert {start, end} <= set(found.cuts.tolist()), found.text[start:end]
+
+
+@pytest.mark.parametrize("sign", GRAPHEME_PARTS, ids=lambda sign: " ".join(f"{ord(c):x}" for c in sign))
+def test_characters_beside_a_word_are_not_split(sign: str) -> None:
+    for language in some_of(LANGUAGES, GRAPHEME_PARTS.index(sign), 3):
+        word = TEXTS[language].split()[0]
+        for text in (f"{sign}{word}", f"{word}{sign}", f"{word} {sign}{word}{sign} {word}", f"{FAMILY}{sign}{word}"):
+            assert_located(text)
+
+
+def test_a_span_includes_the_base_of_an_initial_mark() -> None:
+    found = locate_words("अ 😀\u0301ब")
+    assert found.text[slice(*found.find_span(1, 2))] == "😀\u0301ब"
+
+
+def test_a_family_before_a_word_stays_whole() -> None:
+    found = locate_words(f"क {FAMILY}ख {FAMILY}\u200dग")
+    assert [found.text[slice(*found.find_span(n, n + 1))] for n in range(3)] == ["क", "ख", f"{FAMILY}\u200dग"]
+
+
+def test_no_cut_splits_any_grapheme_cluster_of_unicode() -> None:
+    drawn = [
+        chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co")
+    ]
+    text = "".join(f" {c}x{c}." for c in drawn)
+    found = locate_words(text)
+    assert not set(found.cuts.tolist()) - boundaries(found.text)
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", "।!—😀", "\u200d", "\ud800"])
+def test_a_text_without_words_has_no_offsets(nothing: str) -> None:
+    assert len(assert_located(nothing).starts) == 0

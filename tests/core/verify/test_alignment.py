@@ -18,14 +18,14 @@ from neardup.core.verify.alignment import (
     MAX_GAP,
     NO_HASHES,
     align,
+    are_own,
     find_copied,
     find_copied_of_pairs,
+    measure_longest_run,
     pair_shared_shingles,
     sample_passages,
     span_places,
 )
-from neardup.core.verify.longest_run import measure_longest_run
-from neardup.core.verify.own_text import are_own
 from neardup.records import MIN_BLOCK, Language, Spans
 
 from tests.support.languages import SAMPLED, TEXTS

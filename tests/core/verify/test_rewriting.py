@@ -13,9 +13,9 @@ from neardup.config import Thresholds
 from neardup.core.fingerprint.word_hashes import hash_passages
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.passages import find_rare_words, find_runs, pair_spans
 from neardup.core.verify.rewriting import compare_rare_words, find_longest_increasing
 from neardup.core.verify.scores import assess, compare_texts
+from neardup.core.verify.spans import find_rare_words, find_runs, pair_spans
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, RARE_WORDS, REWRITTEN, find_kind
 from neardup.insights.disguises import DISGUISED_EDITS

@@ -14,9 +14,9 @@ from neardup.core.fingerprint.skeleton import make_skeleton
 from neardup.core.sets import ONE_PAIR
 from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.text.normalize import tokenize
-from neardup.core.verify.passages import find_runs
 from neardup.core.verify.scores import examine
 from neardup.core.verify.skeletons import find_copied_words, measure_overlaps, pack_grams, pair_spans
+from neardup.core.verify.spans import find_runs
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
 from neardup.records import Assessment, Language, Signals

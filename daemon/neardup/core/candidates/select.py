@@ -3,10 +3,12 @@
 Two stories are alike if they are of one language and either their SimHashes are within its Hamming distance, or their
 signatures share enough of its bands and agree in enough rows.  A missing signature agrees with none.  Scoring the pairs
 is the inner loop of nomination; ranking them gives each story its best matches.
+
+A few stories are compared with all others without the limits of nomination (`compare`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +30,7 @@ T = TypeVar("T", bound=np.generic)
 NO_NUMBERS: Numbers = np.empty(0, np.uint32)
 NO_STORIES = FingerprintArrays.of((), {})
 MAX_UNINDEXED = 10_000  # stories; comparing them with each story of a batch takes about ten milliseconds
+LEAST_ROWS = 6  # that the signatures of a pair agree in; those of unrelated stories do once in 4 million pairs
 SCORED_AT_ONCE = 1 << 20  # pairs, or those of one lookup if it found more stories
 
 
@@ -91,6 +94,35 @@ def find_alike_pairs(
         found.append(np.stack((left, right, rows, bits))[:, is_found])
     left, right, rows, bits = np.concatenate(found, axis=1)
     return left, right, rows, bits
+
+
+class Alike(NamedTuple):
+    """Pairs of a story and one of the others: the positions of both, and the signature rows in which they agree."""
+
+    stories: Indices
+    others: Indices
+    rows: Indices
+
+
+def compare(stories: FingerprintArrays, others: FingerprintArrays, most_bits: int) -> Alike:
+    """The pairs within the Hamming distance `most_bits`, or whose signatures agree in LEAST_ROWS rows.
+
+    All stories are of one language.
+    """
+    return Alike(*close_pairs(make_columns(stories), make_columns(others), most_bits, LEAST_ROWS))
+
+
+@in_c(native.close_pairs)
+def close_pairs(stories: Arrays, others: Arrays, most_bits: int, least_rows: int) -> tuple[Indices, Indices, Indices]:
+    """The pairs of `compare` in the order of the others: positions of stories, of others, and the rows that agree."""
+    _, simhashes, signatures, signed = stories
+    found = [np.zeros((3, 0), np.int64)]
+    for nth, (_, simhash, signature, is_signed) in enumerate(zip(*others, strict=True)):
+        rows = (signatures == signature).sum(axis=1) * (signed & is_signed)
+        near = np.flatnonzero((rows >= least_rows) | (measure_hamming(simhashes, simhash) <= most_bits))
+        found.append(np.stack((near, np.full(len(near), nth), rows[near])))
+    left, right, rows = np.concatenate(found, axis=1)
+    return left, right, rows
 
 
 class NominationThresholds(Protocol):

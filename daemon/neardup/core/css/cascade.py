@@ -7,13 +7,13 @@ value.  What the browser itself declares and what attributes such as `bgcolor` h
 """
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from msgspec import Struct, field
 from selectolax.lexbor import LexborNode
 
-from neardup.core.css.computed_style import DOUBT, Looks, Values
+from neardup.core.css.computed_style import DOUBT, Attributes, Looks, Values
 from neardup.core.css.declarations import Declaration, parse_declarations, substitute_properties
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet
 from neardup.core.css.sheets import MOST_RULES, Rule
@@ -23,7 +23,6 @@ from neardup.core.text.parsing import find_matching
 # Important, of a style attribute, rank of the cascade layer, specificity, order.
 Precedence = tuple[bool, bool, int, tuple[int, int, int], int]
 Ranked = tuple[Precedence, Declaration]
-Attributes = Mapping[str, str | None]
 
 INITIAL = {
     "display": "inline", "visibility": "visible", "font-size": "medium", "color": "black", "text-indent": "0",

@@ -8,10 +8,8 @@ from itertools import chain
 
 from selectolax.lexbor import LexborNode
 
-from neardup.core.css.cascade import Attributes
-from neardup.core.css.computed_style import Values
+from neardup.core.css.computed_style import LISTS, PERHAPS_SHOWN, Attributes, Values
 from neardup.core.css.declarations import MARKERS, Declaration, parse_declarations
-from neardup.core.css.elements import LISTS, PERHAPS_SHOWN
 from neardup.core.css.sheets import decode_data_url
 
 FOOTNOTE_SIGN = re.compile(r"[\W\d_]*[a-zA-Z]?[\W\d_]*")  # digits, signs or one letter

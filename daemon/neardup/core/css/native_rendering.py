@@ -17,10 +17,21 @@ import numpy.typing as npt
 from msgspec import Struct
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.css.cascade import MOST_MATCHES, Attributes, Rules
-from neardup.core.css.computed_style import HIDDEN, Layer, Style, Values, choose_layers_apart, covers
+from neardup.core.css.cascade import MOST_MATCHES, Rules
+from neardup.core.css.computed_style import (
+    HIDDEN,
+    NEVER_SHOWN,
+    NOT_SHOWN,
+    PERHAPS_SHOWN,
+    Attributes,
+    Layer,
+    Style,
+    Values,
+    choose_layers_apart,
+    covers,
+    find_display,
+)
 from neardup.core.css.declarations import parse_declarations
-from neardup.core.css.elements import NEVER_SHOWN, NOT_SHOWN, PERHAPS_SHOWN, find_display
 from neardup.core.css.generated_text import WITHOUT_TEXT
 from neardup.core.css.order import SIDES, find_order, find_position, is_reversed
 from neardup.core.css.page_styles import MOST_WORK, StyleSheet

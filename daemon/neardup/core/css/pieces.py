@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from neardup.core.css.computed_style import HIDDEN, Layer
-from neardup.core.css.elements import is_block
+from neardup.core.css.computed_style import HIDDEN, Layer, is_block
 from neardup.core.native.page import WHY_UNUSABLE
 from neardup.core.native.page import read_spaced_text as native_spaced_text
 from neardup.core.text.consonants import BLOCKS

@@ -14,9 +14,17 @@ from typing import Generic, NamedTuple, TypeVar
 
 from selectolax.lexbor import LexborNode
 
-from neardup.core.css.cascade import NONE, Attributes, Known, MatchedRules
+from neardup.core.css.cascade import NONE, Known, MatchedRules
 from neardup.core.css.computed_style import (
+    BLOCKS,
+    DRAWINGS,
+    DRAWN_TEXTS,
     HIDDEN,
+    LISTS,
+    NEVER_SHOWN,
+    NOT_SHOWN,
+    PERHAPS_SHOWN,
+    Attributes,
     Layer,
     Looks,
     Style,
@@ -24,22 +32,13 @@ from neardup.core.css.computed_style import (
     choose_layers_apart,
     compute_style,
     covers,
-    is_out_of_flow,
-    is_unseen,
-)
-from neardup.core.css.declarations import Declaration, parse_declarations
-from neardup.core.css.elements import (
-    BLOCKS,
-    DRAWINGS,
-    DRAWN_TEXTS,
-    LISTS,
-    NEVER_SHOWN,
-    NOT_SHOWN,
-    PERHAPS_SHOWN,
     find_display,
     is_block,
+    is_out_of_flow,
+    is_unseen,
     may_be_host,
 )
+from neardup.core.css.declarations import Declaration, parse_declarations
 from neardup.core.css.generated_text import (
     is_aside,
     read_content,

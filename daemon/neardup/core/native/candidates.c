@@ -96,7 +96,7 @@ int64_t nd_compare(const nd_fingerprints *stories, const nd_fingerprints *others
 
 /* ---- Bucket join: all pairs of stories that share a bucket, each pair once ------------------------------------ */
 
-/* Keys, buckets and the key at which a pair is found: see neardup.core.candidates.bucket_join.
+/* Keys, buckets and the key at which a pair is found: see neardup.core.candidates.all_pairs.
  *
  * Join.  The caller sorts the stories by the first band of a key, so that a bucket is a part of a *run* of equal
  * values.  Each run is joined on the second band by a hash join: a member is compared with the chain of earlier members

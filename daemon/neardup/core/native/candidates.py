@@ -13,7 +13,7 @@ import numpy.typing as npt
 from neardup.core.native import BOOL, INT64, UINT8, UINT32, UINT64, address, bind, check_code, list_fields
 
 if TYPE_CHECKING:
-    from neardup.core.candidates.bucket_join import Keys, Runs, Stories
+    from neardup.core.candidates.all_pairs import Keys, Runs, Stories
     from neardup.core.candidates.key_pairs import Buckets, HashBuckets, KeyTable
     from neardup.core.candidates.select import Arrays, Thresholds
 

@@ -1,6 +1,6 @@
 /* The fingerprint of a story: text hash, SimHash, MinHash signature and passage hashes, from its normalised words.
  *
- * Each part is explained where its reference is: core/fingerprint/{word_hashes,minhash,skeleton,rare_pairs}.py.  What
+ * Each part is explained where its reference is: core/fingerprint/{word_hashes,minhash,skeleton,compute}.py.  What
  * is different here is only the way of counting.
  *
  * SimHash: words of one frequency have one weight, so their digests are first added bit by bit to 128 counters of a

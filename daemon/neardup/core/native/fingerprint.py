@@ -144,7 +144,7 @@ def hash_utf8(text: bytes, *, is_normalised: bool = False) -> HashedText | int:
 
 
 def hash_rare_pairs(words: Hashes) -> PassageHashes:
-    """As `core.fingerprint.rare_pairs.hash_rare_pairs`."""
+    """As `core.fingerprint.compute.hash_rare_pairs`."""
     words, hashes, common = np.ascontiguousarray(words), np.empty(RARE_PAIRS, np.uint32), load_common_words()
     text = address(words, np.uint64), len(words)
     listed = address(common, np.uint64), filter_bits(common)

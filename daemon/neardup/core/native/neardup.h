@@ -85,7 +85,7 @@ ND_API int64_t nd_hash_text(
 
 /* The hashes of the rare pairs of `count` words, by their hashes in reading order; returns how many there are.
  * `hashes` has room for ND_RARE_PAIRS.  ND_INVALID: no filter.  Reference:
- * core.fingerprint.rare_pairs.hash_rare_pairs. */
+ * core.fingerprint.compute.hash_rare_pairs. */
 ND_API int64_t nd_rare_pairs(
     const uint64_t *words, int64_t count, const uint64_t *common_words, int64_t common_bits, uint32_t *hashes);
 
@@ -450,7 +450,7 @@ ND_API int64_t nd_copied_pairs(const nd_words *texts, int64_t n, const nd_pair *
 /* Which words of a text are apart from common passages, whose `commons` hashes ascend.
  *
  * Writes 1 or 0 for each word to `own`.  The room is that for this text and one of no words.  Returns 0.  Reference:
- * core.verify.own_text.are_own.
+ * core.verify.alignment.are_own.
  */
 ND_API int64_t nd_are_own(const uint64_t *words, int64_t length, const uint32_t *common, int64_t commons, uint8_t *own,
                           void *room, int64_t room_bytes);
@@ -591,7 +591,7 @@ typedef struct {
  *
  * Finds pairs until all runs are joined, a tenth of a second has passed, or the room may not suffice for the next
  * member; returns how many.  The join is complete when `run` is `runs`; call again until then.  ND_INVALID for a member
- * that is no story, or keys, runs or rules that contradict each other.  Reference: bucket_join.join_runs, which gives
+ * that is no story, or keys, runs or rules that contradict each other.  Reference: all_pairs.join_runs, which gives
  * the same pairs in another order.
  */
 ND_API int64_t nd_join_buckets(nd_join *join);
@@ -707,7 +707,7 @@ ND_API int64_t nd_count_shared(uint32_t *earlier, int64_t earlier_size, const in
  * The numbers of lookup i are found[ends[i]] to found[ends[i + 1]].  Returns how many lookups were made: it stops
  * before one whose members, divided by `least`, exceed the room that is left.  ND_INVALID for a bucket that does not
  * exist, or edges that do not ascend.  Allocates memory for the largest lookup: 10 bytes a member or more. Reference:
- * bucket_join.find_shared. */
+ * all_pairs.find_shared. */
 ND_API int64_t nd_shared_by(const uint32_t *members, int64_t members_size, const int64_t *edges, int64_t edges_size,
                             const int64_t *lookups, int64_t lookups_size, int64_t buckets, int64_t least,
                             uint32_t *found, int64_t room, int64_t *ends);

@@ -14,8 +14,7 @@ from functools import lru_cache
 
 import webencodings
 
-from neardup.core.css.computed_style import Layer, choose_layers_apart
-from neardup.core.css.elements import BLOCKS
+from neardup.core.css.computed_style import BLOCKS, Layer, choose_layers_apart
 from neardup.core.css.pieces import Piece, Text, count_visible, write_text
 from neardup.core.native import in_c
 from neardup.core.native.page import is_plain_page

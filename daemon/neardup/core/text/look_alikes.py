@@ -10,14 +10,14 @@ stand before three letters; then all digits of the word are.  So numbers stay, a
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-
-from neardup.core.text.look_alikes_data import LOOK_ALIKES
 
 LETTERS_END = 0x20000
 ACCENTS = ((0x0300, 0x0370), (0x0483, 0x048A), (0x1AB0, 0x1B00), (0x1DC0, 0x1E00), (0x20D0, 0x2100), (0xFE20, 0xFE30))
@@ -47,6 +47,12 @@ Codes = npt.NDArray[np.uint32]
 
 
 @cache
+def load_look_alikes() -> dict[str, str]:
+    """Each letter from a to z -> the characters that look like it."""
+    return tomllib.loads(Path(__file__).with_name("look_alikes.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def map_forms() -> dict[int, str]:
     """Each code point that is another form of letters or digits, whatever stands beside it -> those letters."""
     found = {}
@@ -56,7 +62,7 @@ def map_forms() -> dict[int, str]:
             plain = unicodedata.normalize("NFKC", character)
             if plain != character and all(unicodedata.category(c)[0] in "LMN" for c in plain):
                 found[code] = plain
-    for letter, others in LOOK_ALIKES.items():
+    for letter, others in load_look_alikes().items():
         for other in others:
             if not _is_foreign(other):
                 found[ord(other)] = letter
@@ -68,7 +74,9 @@ def map_forms() -> dict[int, str]:
 @cache
 def map_foreign_letters() -> dict[int, str]:
     """Each letter of another script that looks like a Latin letter, perhaps with accents -> the Latin letter."""
-    found = {ord(other): letter for letter, others in LOOK_ALIKES.items() for other in others if _is_foreign(other)}
+    found = {
+        ord(other): letter for letter, others in load_look_alikes().items() for other in others if _is_foreign(other)
+    }
     for code in range(0x0370, 0x2000):
         base, *accents = list(unicodedata.normalize("NFD", chr(code)))
         if accents and ord(base) in found:

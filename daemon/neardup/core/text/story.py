@@ -13,8 +13,8 @@ import numpy as np
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from neardup.core.css.cascade import HINTS, read_hint
+from neardup.core.css.computed_style import BLOCKS
 from neardup.core.css.declarations import parse_declarations
-from neardup.core.css.elements import BLOCKS
 from neardup.core.css.generated_text import shows_text
 from neardup.core.css.order import DRAWN
 from neardup.core.css.page_styles import act_nowhere, act_on, find_style_sheets

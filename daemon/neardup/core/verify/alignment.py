@@ -5,6 +5,11 @@ the shared runs of words are the seeds, and a block grows from the longest run t
 Blocks of fewer than MIN_BLOCK equal words do not count, so unrelated texts have nothing in common.  The words of the
 blocks are counted without repetitions and without common passages.
 
+The longest run of all is found by bisection where the alignment leaves it open, since a run of n words contains runs of
+every smaller length.  Runs of one length are compared by rolling hash (Karp and Rabin, IBM J. Res. Dev. 1987), modulo
+2^64, from prefix sums.  A run can only begin where the other text has each of its word pairs, too; so few places are
+tried.
+
 Numbers of words are in the order of a text, from 0; a place is the number of a word, or of the gram of GRAM words that
 begins at it.  The references are in plain Python, a hundred times as slow as the native functions.
 """
@@ -15,10 +20,19 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.fingerprint.word_hashes import GRAM, Hashes, PassageHashes, Places, hash_word_pairs, sample_grams
+from neardup.core.fingerprint.word_hashes import (
+    GRAM,
+    WINDOW,
+    Hashes,
+    PassageHashes,
+    Places,
+    hash_word_pairs,
+    mix,
+    sample_grams,
+)
 from neardup.core.native import comparison as native
 from neardup.core.native import in_c
-from neardup.core.sets import ONE_PAIR, Pairs, are_among_ascending, find_distinct
+from neardup.core.sets import ONE_PAIR, Pairs, are_among, are_among_ascending, find_distinct
 from neardup.records import MIN_BLOCK, NO_SPANS, Copied, Spans
 
 Blocks = npt.NDArray[np.int32]  # (n, 4): place in a, place in b, number of words and number of the block of each run
@@ -34,6 +48,9 @@ PairedSpans = npt.NDArray[np.int32]  # (n, 4): words [start, end) of a, and the 
 Run = tuple[int, int, int]  # place in a, place in b, words
 
 NO_HASHES: PassageHashes = np.empty(0, np.uint32)
+
+BASE = 0x9E3779B97F4A7C15  # of the rolling hash; odd, so that it has an inverse
+INVERSE = pow(BASE, -1, 1 << 64)
 
 
 def find_copied(a: Hashes, b: Hashes, common: PassageHashes = NO_HASHES) -> Copied:
@@ -299,6 +316,25 @@ def mask_common(words: Hashes, common: PassageHashes) -> Mask:
     return found
 
 
+def hash_own_pairs(words: Hashes, common: PassageHashes) -> Hashes:
+    """Word hashes (n,) -> (m,) the hashes of the pairs of adjacent words that are apart from common passages."""
+    is_own = are_own(words, common)
+    return hash_word_pairs(words)[is_own[:-1] & is_own[1:]]
+
+
+@in_c(native.are_own)
+def are_own(words: Hashes, common: PassageHashes) -> Mask:
+    """Which words (n,) of a text are apart from common passages, whose hashes ascend.
+
+    Words up to a window from a common passage may belong to it, so they do not count.
+    """
+    places, never = np.arange(len(words)), len(words) + WINDOW  # farther than a window from every word
+    is_common = mask_common(words, common)
+    before = np.maximum.accumulate(np.where(is_common, places, -never))
+    after = np.minimum.accumulate(np.where(is_common, places, never)[::-1])[::-1]
+    return np.asarray((places - before > WINDOW) & (after - places > WINDOW))
+
+
 def _mask_common_in_spans(words: Hashes, spans: Spans, common: PassageHashes) -> Mask:
     """Which words (n,) of a text stand within the spans, each as if it were a text, and in common passages."""
     found = np.zeros(len(words), bool)
@@ -350,3 +386,53 @@ def _cut_out_common(spans: Spans, common: Mask, copied: Mask) -> Spans:
             if len(places):
                 kept.append(np.array([[places[0], places[-1] + 1]], np.int32))
     return np.concatenate(kept)
+
+
+def measure_longest_run(a: Hashes, b: Hashes) -> int:
+    """The word hashes of two texts, in order -> the length of their longest common run, in words."""
+    reaches = _reach(a, b), _reach(b, a)
+    most = 1 + int(min(reach.max(initial=0) for reach in reaches))
+    if most == 1:
+        return int(are_among(a, b).any())
+    sums = _prefix_sums(a), _prefix_sums(b)
+
+    def shared(length: int) -> bool:
+        runs_a, runs_b = (
+            _run_hashes(prefix, np.flatnonzero(reach >= length - 1), length)
+            for prefix, reach in zip(sums, reaches, strict=True)
+        )
+        return bool(are_among(runs_a, runs_b).any())
+
+    if shared(most):  # usually the longest stretch is a single run
+        return most
+    least = 2
+    while least < most - 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if shared(middle) else (least, middle)
+    return least
+
+
+def _reach(a: Hashes, b: Hashes) -> Places:
+    """For each word pair of `a`, how many consecutive pairs from there on occur in `b`."""
+    pairs_a, pairs_b = (mix(words[:-1]) + words[1:] for words in (a, b))
+    places = np.arange(len(pairs_a))
+    ends = np.where(are_among(pairs_a, pairs_b), len(pairs_a), places)
+    return np.asarray(np.minimum.accumulate(ends[::-1])[::-1] - places)
+
+
+def _prefix_sums(words: Hashes) -> tuple[Hashes, Hashes]:
+    """The sums of words times powers of BASE up to each place, and the powers of its inverse."""
+    powers, inverses = (_list_powers(base, len(words)) for base in (BASE, INVERSE))
+    return np.append(np.uint64(0), np.add.accumulate(words * powers)), inverses
+
+
+def _list_powers(base: int, n: int) -> Hashes:
+    factors = np.full(n, base, np.uint64)
+    factors[:1] = 1
+    return np.multiply.accumulate(factors)
+
+
+def _run_hashes(prefix: tuple[Hashes, Hashes], starts: Places, length: int) -> Hashes:
+    """The hashes of the runs of `length` words that begin at `starts`."""
+    sums, inverses = prefix
+    return (sums[starts + length] - sums[starts]) * inverses[starts]

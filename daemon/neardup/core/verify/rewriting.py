@@ -24,7 +24,7 @@ from msgspec import Struct
 from neardup.core.fingerprint.common_words import Mask, RareWords, are_rare, list_rare_words
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, Places
 from neardup.core.sets import count_shared, find_distinct
-from neardup.core.verify.own_text import are_own
+from neardup.core.verify.alignment import are_own
 from neardup.core.verify.text import Text
 from neardup.records import NO_SPANS, Spans
 

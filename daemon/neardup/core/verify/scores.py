@@ -2,6 +2,9 @@
 
 Jaccard similarity and containment are Broder's resemblance and containment (SEQUENCES 1997), of the
 sets of word pairs of the two texts.
+
+Of the common passages only those that both stories hold decide whether they are copies, or only bear the same
+disclaimer.  So a passage that becomes common changes nothing but the pairs among its holders.
 """
 
 from collections import defaultdict
@@ -18,9 +21,11 @@ from neardup.core.sets import (
     ONE_PAIR,
     Pairs,
     are_among,
+    are_among_ascending,
     count_shared,
     count_shared_of_pairs,
     count_uncommon_of_pairs,
+    find_distinct,
 )
 from neardup.core.text.scripts import find_script_of_most
 from neardup.core.verify import skeletons
@@ -28,12 +33,12 @@ from neardup.core.verify.alignment import (
     NO_HASHES,
     Mask,
     find_copied_of_pairs,
+    hash_own_pairs,
     mask_common,
+    measure_longest_run,
     pair_shared_shingles,
     span_places,
 )
-from neardup.core.verify.longest_run import measure_longest_run
-from neardup.core.verify.own_text import list_common_in_both, measure_own_containment
 from neardup.core.verify.rewriting import compare_rare_words, list_equal_words
 from neardup.core.verify.spans import count_words
 from neardup.core.verify.text import Text, list_distinct_texts
@@ -73,6 +78,8 @@ LEAST_OF_TWO_LANGUAGES = 0.25
 # in two, where the part is a quarter or more.
 MORE_ALIKE, MORE_ALIKE_IN_TWO = 0.02, 0.1
 
+# A story with at most this share of its shingles apart from common passages is a popular text, judged as a whole.
+LEAST_OWN = 0.1
 MOST_SKELETONS = 64  # that are kept
 
 
@@ -296,6 +303,31 @@ def _list_common_of_copied(
     for n, held in zip(with_copies, list_common_in_both([pairs[n][:2] for n in with_copies], common), strict=True):
         found[n] = held
     return found
+
+
+def list_common_in_both(pairs: Sequence[tuple[Text, Text]], common: PassageHashes) -> list[PassageHashes]:
+    """The hashes of common passages, (n,) ascending -> those that both texts of each pair hold, ascending."""
+    if not len(common):
+        return [common] * len(pairs)
+    texts, places = list_distinct_texts(pairs)
+    held = [text.passages[are_among_ascending(text.passages, common)] for text in texts]
+    return [held[a][are_among_ascending(held[a], held[b])] for a, b, _ in places.tolist()]
+
+
+def share_passages(a: Text, b: Text, common: PassageHashes) -> bool:
+    """Whether passages nominate two texts: they share MIN_SHARED passage hashes that are not common."""
+    shared = np.intersect1d(a.passages, b.passages, assume_unique=True)
+    return bool(np.count_nonzero(~are_among_ascending(shared, common)) >= MIN_SHARED)
+
+
+def measure_own_containment(story: Text, other: Text, common: PassageHashes) -> float | None:
+    """The share of a story's shingles apart from common passages that another story has, 0 to 1.
+
+    `common` (n,) are the hashes of the common passages that both hold, ascending.  None for a story that is little more
+    than common passages.
+    """
+    own = find_distinct(hash_own_pairs(story.word_hashes, common))
+    return None if len(own) <= LEAST_OWN * len(story.shingles) else count_shared(own, other.shingles) / len(own)
 
 
 def _find_copied_apart(

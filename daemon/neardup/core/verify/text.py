@@ -2,7 +2,7 @@
 
 A page is read into a `Text`, which is looked up by its fingerprint, compared by the hashes of its words and shingles or
 by its skeleton, and shown by the places of its words.  A part that was made is kept, and goes along to another process.
-Columns of many stories (`core.packed_page`) hold fingerprints alone, and no texts.
+Columns of many stories (`core.columns`) hold fingerprints alone, and no texts.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,8 @@ import numpy as np
 
 from neardup.core.fingerprint.common_words import Mask, find_rare
 from neardup.core.fingerprint.compute import compute_text_hash as hash_of
-from neardup.core.fingerprint.compute import fingerprint_text, hash_text
+from neardup.core.fingerprint.compute import fingerprint_text, hash_rare_pairs, hash_text
 from neardup.core.fingerprint.minhash import hash_shingles
-from neardup.core.fingerprint.rare_pairs import hash_rare_pairs
 from neardup.core.fingerprint.skeleton import Skeleton, make_skeleton
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes
 from neardup.core.native.fingerprint import HashedText

@@ -18,7 +18,7 @@ TRANSLATED, RETOLD = "translated", "retold"
 # Extra signals, as `core.verify.alignment` counts them: copied words, and those that stand in common passages instead.
 COPIED_WORDS, COMMON_WORDS = "copied_words", "common_words"
 LONG_SPANS = "long_spans"  # words, as `core.verify.skeletons` counts them
-OWN_CONTAINMENT = "own_containment"  # as `core.verify.own_text` computes it, where both texts have common passages
+OWN_CONTAINMENT = "own_containment"  # as `core.verify.scores` computes it, where both texts have common passages
 SHORT = "short"  # 1 where the texts share few shingles: what they share may be a greeting or a form
 POPULAR = "popular"  # 1 where the shorter text is little more than common passages, so that it has no own containment
 MARGIN = "margin"  # of vectors, as `meaning.margins` computes it

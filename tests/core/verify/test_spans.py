@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from neardup.config import Thresholds
 from neardup.core.fingerprint.word_hashes import WINDOW, PassageHashes, hash_passages
 from neardup.core.verify.alignment import NO_HASHES
-from neardup.core.verify.passages import _keep_first_of_span, find_runs, pair_spans
 from neardup.core.verify.scores import examine
+from neardup.core.verify.spans import _keep_first_of_span, find_runs, pair_spans
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS
 from neardup.records import Assessment
