@@ -265,8 +265,8 @@ def find_shared(members: Numbers, edges: Indices, lookups: Indices, least: int) 
     found, own_ends = np.empty(room, np.uint32), np.empty(size + 1, np.int64)
     ends, parts, done = np.zeros(size + 1, np.int64), list[Numbers](), 0
     while done < size:
-        asked = members, len(members), edges, len(edges), lookups[done:], size - done, buckets, least
-        made = check_code(_shared_by(*asked, found, len(found), own_ends))
+        question = members, len(members), edges, len(edges), lookups[done:], size - done, buckets, least
+        made = check_code(_shared_by(*question, found, len(found), own_ends))
         if not made:
             found = np.empty(2 * len(found), np.uint32)
         ends[done + 1 : done + made + 1] = ends[done] + own_ends[1 : made + 1]

@@ -89,14 +89,14 @@ def pair_shared_shingles(a: Hashes, b: Hashes) -> tuple[Places, Places]:
         ascending = np.argsort(in_a)
         return in_a[ascending], in_b[ascending]
     place_in_b = {occurrence: place for place, occurrence in enumerate(_number_occurrences(hash_word_pairs(b)))}
-    paired, taken = dict[int, int](), set[int]()
+    paired, words_of_b = dict[int, int](), set[int]()
     for at_a, occurrence in enumerate(_number_occurrences(hash_word_pairs(a))):
         at_b = place_in_b.get(occurrence)
         if at_b is not None:
             for word_a, word_b in ((at_a, at_b), (at_a + 1, at_b + 1)):
-                if word_a not in paired and word_b not in taken:
+                if word_a not in paired and word_b not in words_of_b:
                     paired[word_a] = word_b
-                    taken.add(word_b)
+                    words_of_b.add(word_b)
     places = np.array(sorted(paired.items()), np.intp).reshape(-1, 2)
     return places[:, 0], places[:, 1]
 
