@@ -37,11 +37,10 @@ if TYPE_CHECKING:
     from neardup.moderation.desk.parts import Desk
     from neardup.pages.reader_pool import ReaderPool
     from neardup.pages.text_cache import Texts
-    from neardup.pipeline.index_wait import IndexWait
-    from neardup.pipeline.progress import Watch
+    from neardup.pipeline.index_sync import IndexWait
     from neardup.pipeline.run import CheckpointWriter, Parts, Run
     from neardup.pipeline.run_lifecycle import Hook
-    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary, Watch
     from neardup.query.check import Checker
     from neardup.query.compare import Comparer
     from neardup.query.complaints import Complaints
@@ -70,7 +69,7 @@ async def open_app(config: Config) -> AsyncIterator[App]:
     """Open ledger and index.  Raises Transient if Redis does not answer, and Fatal for other failures."""
     from neardup.core.fingerprint import version as fingerprint_version
     from neardup.core.verify.tiers import list_kinds
-    from neardup.pipeline.index_wait import IndexWait
+    from neardup.pipeline.index_sync import IndexWait
     from neardup.pipeline.passage_sync import open_passages
     from neardup.telemetry.metrics import create_series
 
@@ -328,9 +327,9 @@ async def run_once(
     pages again.  `hooks` are called before the gauges are set.  Raises as `Run` and `carry_out` do.
     """
     from neardup.moderation.webhook import subscribe
-    from neardup.pipeline.progress import ignore_progress
     from neardup.pipeline.run import Options, Run
     from neardup.pipeline.run_lifecycle import carry_out
+    from neardup.pipeline.summary import ignore_progress
 
     config = app.config
     extract = json.dumps(asdict(config.extract), ensure_ascii=False, separators=(",", ":"))
@@ -437,8 +436,8 @@ async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: "Wat
     `watch` is called with the progress, in stories.  Raises as `Sweep` and `carry_out` do.
     """
     from neardup.core.fingerprint import version as fingerprint_version
-    from neardup.pipeline.progress import ignore_progress
     from neardup.pipeline.run_lifecycle import carry_out
+    from neardup.pipeline.summary import ignore_progress
     from neardup.pipeline.sweep import Sweep
 
     version = fingerprint_version.version(config.registry)

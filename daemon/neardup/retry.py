@@ -6,7 +6,7 @@ Everything that the program repeats, and for how long:
 |---|---|---|
 | an event of a webhook | `moderation.webhook`, by the ledger's outbox | 15 attempts, in about 40 hours |
 | a request to S3, Athena or the webhook of runs; a lookup of `check` | `retry_call`, here | 5 attempts or 60 seconds |
-| a request of a run to its index | `retry_forever`, by `pipeline.index_wait` | it works, or the run ends |
+| a request of a run to its index | `retry_forever`, by `pipeline.index_sync` | it works, or the run ends |
 | a page on a connection that the store has closed | libcurl, in `pages.s3` | the second time |
 | the page of a text that is gone from S3 | `pages.reader_process` | the second time |
 | a page whose reader process died | `pages.reader_pool` | the second death |

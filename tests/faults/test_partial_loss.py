@@ -11,8 +11,7 @@ import pytest
 from msgspec import Struct
 from neardup.app import open_app, run_once
 from neardup.config import load
-from neardup.pipeline.progress import Progress
-from neardup.pipeline.summary import RunSummary
+from neardup.pipeline.summary import Progress, RunSummary
 from structlog.testing import capture_logs
 
 from tests.support.faults import index_damage

@@ -12,8 +12,7 @@ from neardup.config import load
 from neardup.index.passages.segment import Segment
 from neardup.ledger import files
 from neardup.ops.backup import back_up
-from neardup.pipeline.progress import Progress
-from neardup.pipeline.summary import RunSummary
+from neardup.pipeline.summary import Progress, RunSummary
 from structlog.testing import capture_logs
 
 from tests.support.command import Neardup

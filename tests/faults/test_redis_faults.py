@@ -20,7 +20,7 @@ import stamina
 from msgspec import Struct
 from neardup.errors import Transient
 from neardup.ledger import Ledger
-from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.index_sync import IndexWait
 from structlog.testing import capture_logs
 
 from tests.support.faults.command_driver import Driver, StartedCommand, StopPoint

@@ -18,8 +18,7 @@ from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.ledger import Ledger, outbox, stories
 from neardup.pipeline import index_sync
-from neardup.pipeline.index_sync import catch_up, rebuild
-from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.index_sync import IndexWait, catch_up, rebuild
 from neardup.pipeline.stages import MAX_BATCHES
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer

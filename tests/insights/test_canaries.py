@@ -14,7 +14,7 @@ from neardup.insights.edits import OTHER_SCRIPT
 from neardup.insights.self_checks import EDITS, _check_copies, make_hook
 from neardup.ledger import self_checks
 from neardup.ledger.self_checks import ALL, Measure
-from neardup.pipeline.progress import Progress
+from neardup.pipeline.summary import Progress
 from neardup.records import Language
 from neardup.telemetry.metrics import CANARY_INTERVAL, CANARY_RECALL
 

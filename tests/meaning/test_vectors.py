@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from neardup.errors import Fatal, Misuse, VectorsDamaged
 from neardup.ledger import transaction
 from neardup.ledger.versions import Numbered
-from neardup.meaning import neighbours, vectors
+from neardup.meaning import search, vectors
 from neardup.meaning.codes import Vectors, compute_codes, scale_to_unit
 from neardup.meaning.vectors import TABLES, Embedded, bind_to_model, connect
 from neardup.records import Language
@@ -125,7 +125,7 @@ def test_new_directions_make_all_codes_again(db: sqlite3.Connection) -> None:
     assert db.execute("SELECT count(*) FROM codes WHERE code IS NOT NULL").fetchone() == (0,)
 
 
-@pytest.mark.parametrize("read", [vectors.make_codes, lambda db: neighbours.read_centred(db, [3])])
+@pytest.mark.parametrize("read", [vectors.make_codes, lambda db: search.read_centred(db, [3])])
 def test_a_flipped_bit_is_said(db: sqlite3.Connection, read: Callable[[sqlite3.Connection], object]) -> None:
     """SQLite finds damaged pages by their structure alone; the vectors of one story are then made again."""
     put(db, *stories(HINDI, 5))

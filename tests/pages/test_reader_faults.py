@@ -2,6 +2,10 @@
 only when processes fail to start three times in a row.
 
 Python runs `sitecustomize` first in a process that has it on its path; there it harms the process at a chosen moment.
+
+Laws of the watchdog: a page is costly by the CPU time spent on it, and only a process without CPU time stands still.
+
+Its clocks are the test's.
 """
 
 import asyncio
@@ -11,9 +15,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from itertools import product
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import stamina
+from hypothesis import given
+from hypothesis import strategies as st
 from neardup.config import Content
 from neardup.core.page import PageFingerprinted
 from neardup.core.text.extraction import Extraction
@@ -21,11 +28,22 @@ from neardup.errors import Fatal
 from neardup.pages import fork_server, watchdog
 from neardup.pages.reader_pool import STARTS, STRIKES, ReaderPool
 from neardup.pages.results import ReadFailed
+from neardup.pages.s3 import REQUEST_SECONDS
+from neardup.pages.watchdog import (
+    COSTLY_SECONDS,
+    MOST_SECONDS_BETWEEN,
+    NO_PAGE,
+    STILL_SECONDS,
+    Record,
+    Stillness,
+    WatchedProcess,
+    create_record,
+)
 from neardup.records import Dead, Limit, Mark, MarkReason, Story
 
 from tests.support.languages import TAMIL, TEXTS
 
-STILL_SECONDS = 2.0  # instead of 60, for processes that are stopped; more than a busy machine keeps one waiting
+SOON_STILL = 2.0  # seconds, instead of 60, for processes that are stopped; more than a busy machine keeps one waiting
 SITECUSTOMIZE = """
 import os, signal, sys
 from pathlib import Path
@@ -76,7 +94,7 @@ def harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harm:
         (tmp_path / "site" / "sitecustomize.py").write_text(code, encoding="utf-8")
         monkeypatch.setitem(fork_server.READER_ENVIRONMENT, "PYTHONPATH", str(tmp_path / "site"))
         if name == "SIGSTOP":
-            monkeypatch.setattr(watchdog, "STILL_SECONDS", STILL_SECONDS)
+            monkeypatch.setattr(watchdog, "STILL_SECONDS", SOON_STILL)
 
     return plan
 
@@ -135,7 +153,7 @@ async def test_a_page_whose_markup_ends_processes_is_read_without_it(harm: Harm,
 async def test_processes_stopped_between_pages_are_replaced(pool: ReaderPool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(await pool.read(STORY, None), PageFingerprinted)
     stopped = {connection._process.pid for connection in pool._connections if connection._process is not None}
-    monkeypatch.setattr(watchdog, "STILL_SECONDS", STILL_SECONDS)
+    monkeypatch.setattr(watchdog, "STILL_SECONDS", SOON_STILL)
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     results = await asyncio.gather(*(pool.read(STORY, None) for _ in range(5)))
@@ -150,3 +168,41 @@ async def test_an_idle_process_is_not_replaced(pool: ReaderPool, monkeypatch: py
     for connection in before * 5:
         connection.enforce_budget()
     assert pool._connections == before
+
+
+# each check of a process: seconds since the last one, CPU seconds since then, whether the process is idle
+checks = st.lists(st.tuples(st.floats(0.01, 100), st.sampled_from([0.0, 0.0, 0.0, 0.001]), st.booleans()))
+# each check of a page: CPU seconds since the last one, the request being computed
+computed = st.lists(st.tuples(st.floats(0, 1), st.sampled_from([NO_PAGE, 1, 2])))
+
+
+@given(checks)
+def test_a_process_stands_still_only_without_cpu_time(made: list[tuple[float, float, bool]]) -> None:
+    now, cpu, still, stillness = 0.0, 0.0, 0.0, Stillness(1)
+    for n, (passed, spent, idle) in enumerate(made):
+        now, cpu = now + passed, cpu + spent
+        still = still + min(passed, MOST_SECONDS_BETWEEN) if n and not spent and not idle else 0.0
+        with patch.object(watchdog, "read_cpu_seconds", return_value=cpu), patch("time.monotonic", return_value=now):
+            lasts = stillness.lasts(idle=idle)
+        assert lasts == (still >= STILL_SECONDS), f"check {n}: still for {still} s"
+
+
+def test_a_slow_store_is_no_stand_still() -> None:
+    assert STILL_SECONDS >= 2 * REQUEST_SECONDS, "a process that waits for a response would be replaced"
+
+
+@given(computed)
+def test_a_page_is_costly_by_its_own_cpu_time(made: list[tuple[float, int]]) -> None:
+    record = Record(create_record())
+    process, cpu, spent, last = WatchedProcess(1, record, 0), 0.0, 0.0, NO_PAGE
+    for seconds, number in made:
+        cpu += seconds
+        spent, last = (spent + seconds if number == last else 0.0), number
+        record.begin(number) if number != NO_PAGE else record.end()
+        with (
+            patch.object(watchdog, "read_cpu_seconds", return_value=cpu),
+            patch.object(watchdog, "read_resident_bytes", return_value=0),
+        ):
+            process.check_budgets()
+        if abs(spent - COSTLY_SECONDS) > 1e-6:  # sums of floats
+            assert process.costly == (number if spent >= COSTLY_SECONDS else NO_PAGE), f"{spent} s on {number}"

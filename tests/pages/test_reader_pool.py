@@ -1,5 +1,7 @@
 """Laws: each caller receives the result of its own page; a reader process that dies loses no page, and none outlives
 its pool.
+
+Laws of pages at hand: they read as pages of the store do, in every language; a hostile one harms no other page.
 """
 
 import asyncio
@@ -18,19 +20,19 @@ import stamina
 from neardup.config import Content
 from neardup.core.fingerprint.compute import fingerprint
 from neardup.core.languages import LANGUAGES
-from neardup.core.page import PageFingerprinted, Unreadable
+from neardup.core.page import Page, PageFingerprinted, PageStory, Unreadable, extract_story
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
 from neardup.errors import Gone
-from neardup.pages import fork_server
+from neardup.pages import fork_server, watchdog
 from neardup.pages.limits import AdaptiveLimit
-from neardup.pages.local import File, PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.reader_process import OPERATIONS, Request, _ReaderProcess
 from neardup.pages.results import NotModified, ReadFailed, TextResult
+from neardup.pages.store import File, PlainContent
 from neardup.pages.watchdog import Record, create_record
-from neardup.records import Dead, Language, Skip, Story
+from neardup.records import Dead, Language, Limit, Mark, MarkReason, Skip, Story
 from neardup.retry import ATTEMPTS
 from neardup.telemetry.metrics import PAGES_RENDERED, read_stage_seconds
 from structlog.testing import capture_logs
@@ -291,3 +293,40 @@ async def test_no_process_outlives_its_pool(tmp_path: Path) -> None:
     for end in ends:
         assert ends_within(end, GIVE_UP_SECONDS), f"some of {started} are still running"
         os.close(end)
+
+
+STORY = Extraction("article")
+HOSTILE = b"<p>" + b"".join(b"<b %d>" % n for n in range(1777)) + b"<p>x" * 16_000
+
+
+def page_of(text: str) -> bytes:
+    return f"<html><nav>menu</nav><article><p>{text}</p></article></html>".encode()
+
+
+async def test_a_page_at_hand_reads_as_one_of_the_store(tmp_path: Path) -> None:
+    async with aclosing(ReaderPool(Content(url=f"file:{tmp_path}"), STORY, 8)) as pool:
+        for language in LANGUAGES:
+            body = page_of(f"{TEXTS[language]} {TEXTS[language]}")
+            story = extract_story(Page(body), STORY)
+            found = await pool.prepare(body)
+            assert isinstance(story, PageStory) and isinstance(found, Text)
+            assert (found.written, found.fingerprint) == (story.text.written, story.text.fingerprint), language
+        assert await pool.prepare(b"<p>no article") == Unreadable(Skip.NO_BODY)
+        assert await pool.prepare(b"") == Unreadable(Skip.EMPTY)
+
+
+async def test_a_hostile_page_is_read_without_its_markup_beside_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "MOST_MEMORY_BYTES", 50_000_000)
+    async with aclosing(ReaderPool(Content(url=f"file:{tmp_path}"), Extraction(), 8)) as pool:
+        await pool.start()
+        pages = [page_of(2 * f"{TEXTS[language]} ") for language in LANGUAGES]
+        hostile, *others = await asyncio.gather(*map(pool.prepare, [HOSTILE + pages[0], *pages]))
+    assert isinstance(hostile, Text)
+    assert hostile.marks == (Mark(MarkReason.TRUNCATED, Limit.BUDGET),)
+    words = tokenize(2 * f"{TEXTS[LANGUAGES[0]]} ")
+    assert hostile.words[-len(words) :] == words, "the story behind the bomb was not read"
+    for other in others:
+        assert isinstance(other, Text)
+        assert MarkReason.TRUNCATED not in {mark.reason for mark in other.marks}

@@ -16,10 +16,10 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal, NeardupError, Transient
 from neardup.pages import reader_process
-from neardup.pages.local import Files, PlainContent
+from neardup.pages.reader_pool import _find_refusal
 from neardup.pages.reader_process import ANSWER_BYTES, ANSWERS_PER_MESSAGE, COMPARE, FINGERPRINT, Request
 from neardup.pages.reader_rpc import Failures, ReaderConnection, connect_reader
-from neardup.pages.reader_start import _find_refusal
+from neardup.pages.store import Files, PlainContent
 from neardup.pages.watchdog import Record, create_record, record_pid
 
 from tests.support.languages import TAMIL, TEXTS

@@ -1,11 +1,25 @@
-"""Laws of requests to S3: they are signed correctly, go to the right address, and verify its certificate."""
+"""Laws of requests to S3: they are signed correctly, go to the right address, and verify its certificate.
+
+Laws of signed requests: their headers are those of botocore, and a store that checks signatures serves them.
+
+Law: a request ends among concurrent requests as it does alone, whatever fault it encounters.
+"""
 
 import hashlib
+import json
+import re
+import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from unittest.mock import Mock
+from types import SimpleNamespace
+from typing import NamedTuple
+from unittest.mock import Mock, patch
+from urllib.parse import quote
 
+import botocore.auth
 import pycurl
 import pytest
 import trustme
@@ -13,19 +27,22 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from neardup.config import Content
 from neardup.config.section import read
 from neardup.core.page import Page
-from neardup.errors import Fatal, Gone, Transient
-from neardup.pages.s3 import Get
-from neardup.pages.store import Pages
+from neardup.errors import Fatal, Forbidden, Gone, NeardupError, Transient
+from neardup.pages import s3
+from neardup.pages.s3 import Get, Signer, Transfers
+from neardup.pages.store import File, GivenPage, Pages
 
 from tests.support.builders import fetch_page
+from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.one_body_server import BODY, KEY, SECRET, TOKEN, Server, content_of, pages_of, serving, with_keys
-from tests.support.servers import REGION
+from tests.support.sampling import count_examples
+from tests.support.servers import REGION, Aws
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +179,158 @@ def test_the_store_s_certificate_is_checked(tmp_path: Path, monkeypatch: pytest.
             fetch_page(pages_of(server, "https"), "1.html")
         monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
         assert fetch_page(pages_of(server, "https"), "1.html") == Page(BODY, None, '"e"')
+
+
+DAY = 86_400
+READ_OBJECTS = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}}
+
+
+class Keys(NamedTuple):
+    access_key: str
+    secret_key: str
+    token: str | None
+
+
+def headers_by_botocore(url: str, keys: Keys, region: str, second: int) -> dict[str, str]:
+    """The headers of a GET that botocore signs, and the Host header, by lower-case names."""
+    request = AWSRequest("GET", url)
+    with patch.object(botocore.auth, "get_current_datetime", lambda: datetime.fromtimestamp(second, UTC)):
+        S3SigV4Auth(Credentials(*keys), "s3", region).add_auth(request)
+    return {"host": url.split("/")[2]} | {name.lower(): value for name, value in request.headers.items()}
+
+
+printable = st.text(st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), min_size=1)
+keys = st.builds(Keys, st.text("ABCDEFGHIJ234567", min_size=1), printable, st.none() | printable)
+regions = st.sampled_from(["us-east-1", "ap-south-1", "cn-north-1", "auto"])
+hosts = st.sampled_from(["stories.s3.ap-south-1.amazonaws.com", "localhost:9000", "[::1]:9000", "box"])
+paths = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(lambda path: quote(f"/{path}", safe="/~"))
+moments = st.integers(0, 4_000 * DAY).flatmap(
+    lambda second: st.sampled_from([second, second // DAY * DAY, second // DAY * DAY - 1 + DAY])
+)
+
+
+@given(hosts, regions, st.lists(st.tuples(paths, st.integers(0, 1), moments), min_size=1), st.tuples(keys, keys))
+@example(
+    "box",
+    "auto",
+    [("/a%20b%2B/%E0%A4%B0%E0%A4%BE", 0, DAY - 1), ("//", 0, DAY), ("/~", 1, DAY)],
+    (Keys("A", "s", None), Keys("A", "s", "token/+==")),
+)
+def test_all_headers_are_those_of_botocore(
+    host: str, region: str, requests: list[tuple[str, int, int]], renewed: tuple[Keys, Keys]
+) -> None:
+    """Whatever was signed before: the day may end, and the keys may be renewed."""
+    signer = Signer(host, region)
+    for path, place, second in requests:
+        made = dict(header.decode().split(": ", 1) for header in signer.headers(path, renewed[place], second))
+        assert {name.lower(): value for name, value in made.items()} == headers_by_botocore(
+            f"http://{host}{path}", renewed[place], region, second
+        )
+
+
+def test_a_store_that_checks_signatures_serves_the_pages(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    iam, s3 = aws.client("iam"), aws.client("s3")
+    iam.create_user(UserName="reader")
+    iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=json.dumps(READ_OBJECTS))
+    made = SimpleNamespace(**iam.create_access_key(UserName="reader")["AccessKey"])
+    aws.bucket("stories")
+    names = ["HINDI/1.html", "राम कथा/(1)*'!~ +=&?#%41%.html", "1//2.html"]
+    for name in names:
+        s3.put_object(Bucket="stories", Key=f"html/{name}", Body=BODY)
+    monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", made.AccessKeyId)
+    aws.post("reset-auth", 0)
+    try:
+        for secret, expected in ((made.SecretAccessKey, None), ("wrong", Forbidden)):
+            monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+            for name in names:
+                if expected is None:
+                    page = fetch_page(Pages(content_of(aws.endpoint)), name)
+                    assert page is not None and page.body == BODY, name
+                else:
+                    with pytest.raises(expected):
+                        fetch_page(Pages(content_of(aws.endpoint)), name)
+    finally:
+        aws.post("reset-auth", float("inf"))
+
+
+REPEATS = 9  # more than the attempts that libcurl could make by itself
+
+
+@pytest.fixture(scope="module")
+def proxy(server: Server) -> Iterator[Proxy]:
+    with proxied(f"http://127.0.0.1:{server.port}") as made, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(s3, "REQUEST_SECONDS", 0.75)
+        yield made
+
+
+FAULTS = [*Fault]
+
+
+def outcome(fetch: Callable[[], Page | None]) -> object:
+    try:
+        return fetch()
+    except NeardupError as error:
+        return type(error), str(error), vars(error)
+
+
+@settings(max_examples=count_examples(15), deadline=None)
+@given(st.lists(st.sampled_from(FAULTS), min_size=1, max_size=12))
+@example([Fault.SILENT])
+@example([*FAULTS, *FAULTS])
+def test_a_request_ends_among_others_as_it_does_alone(proxy: Proxy, faults: list[Fault]) -> None:
+    planned = {f"/stories/html/{n}.html": [fault] * REPEATS for n, fault in enumerate(faults)}
+    pages = Pages(content_of(proxy.endpoint))
+    control, peer = socket.socketpair()
+    with control, peer:
+        transfers, gets = Transfers(control.fileno()), dict[Get | File | GivenPage, int]()
+        proxy.plan(planned)
+        for n in range(len(faults)):
+            gets[get := pages.begin(f"{n}.html")] = n
+            transfers.begin(get)
+        concurrent, received = dict[int, object](), 0
+        while transfers.under_way:
+            assert not transfers.advance(wait=True), "nothing was sent on the control socket"
+            unpopped = transfers.body_bytes
+            while ended := transfers.pop_finished():
+                unpopped -= ended.body_bytes
+                received += ended.body_bytes
+                assert transfers.body_bytes == unpopped, "a popped GET still counts"
+                concurrent[gets[ended]] = outcome(partial(pages.read_page, ended))
+        assert transfers.body_bytes == 0
+        assert received >= len(BODY) * faults.count(Fault.NONE)
+        transfers.begin(pages.begin("silent.html"))
+        peer.send(b"!")
+        while not transfers.advance(wait=True):
+            """Its own connection may become ready first."""
+    proxy.plan(planned)
+    alone = {n: outcome(partial(fetch_page, pages, f"{n}.html")) for n in range(len(faults))}
+    for n, fault in enumerate(faults):
+        assert without_numbers(concurrent[n]) == without_numbers(alone[n]), (fault, concurrent[n], alone[n])
+
+
+@pytest.mark.parametrize("connections", [1, 2, 3])
+def test_it_is_counted_how_often_libcurl_sends_a_request_again(proxy: Proxy, connections: int) -> None:
+    pages = Pages(content_of(proxy.endpoint))
+    control, peer = socket.socketpair()
+    with control, peer:
+        transfers = Transfers(control.fileno())
+        for planned, expected in (
+            ([Fault.NONE] * connections, [0] * connections),  # which opens as many connections
+            ([Fault.RESET] * connections, [connections]),
+        ):
+            proxy.plan({"/stories/html/1.html": planned})
+            for _ in expected:
+                transfers.begin(pages.begin("1.html"))
+            counted = []
+            while transfers.under_way:
+                transfers.advance(wait=True)
+                while ended := transfers.pop_finished():
+                    assert pages.read_page(ended), "the last request was not answered"
+                    counted.append(ended.resent)
+            assert counted == expected
+
+
+def without_numbers(outcome: object) -> str:
+    """An outcome without the milliseconds in libcurl's messages."""
+    return re.sub(r"\d+", "", repr(outcome))

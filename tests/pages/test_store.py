@@ -1,109 +1,143 @@
-"""Laws of failing stores: a transient error is retried and counted; any other ends at once with its own reason.
+"""Laws of pages in files: a path that is no file is gone, and an unchanged file is not read again."""
 
-The store is a real HTTP server that sends chosen statuses.
-"""
-
-from collections.abc import AsyncIterator, Iterator
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-import stamina
-from aiohttp import web
-from msgspec import Struct, field
+from hypothesis import given
+from hypothesis import strategies as st
 from neardup.config import Content
-from neardup.records import Dead, DeadLettered, Fingerprinted, Outcome, Skip, Skipped, Story
-from neardup.retry import ATTEMPTS
-from prometheus_client import REGISTRY
+from neardup.core.page import Page
+from neardup.errors import Fatal, Forbidden, Gone, Transient
+from neardup.pages.store import Pages
 
-from tests.support.builders import worker_of
-from tests.support.languages import HINDI
-from tests.support.servers import REGION, free_port
-
-STORY = Story(1, HINDI, "page.html")
-PAGE = "<p>राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था और लिखता था।</p>"
-
-
-class FaultyStore(Struct):
-    """An object store that answers the next requests with `statuses`, and further ones with a page."""
-
-    port: int
-    statuses: list[int] = field(default_factory=list)
-    asked: int = 0
-
-    async def answer(self, _: web.Request) -> web.StreamResponse:
-        self.asked += 1
-        status = self.statuses.pop(0) if self.statuses else 200
-        code = {403: "AccessDenied", 404: "NoSuchKey", 503: "SlowDown"}.get(status, "InternalError")
-        if status == 200:
-            headers = {"ETag": '"e"', "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"}
-            return web.Response(body=PAGE.encode(), headers=headers)
-        return web.Response(status=status, text=f"<Error><Code>{code}</Code><Message>m</Message></Error>")
+from tests.support.builders import fetch_page
 
 
 @pytest.fixture
-def _no_back_off() -> Iterator[None]:
-    """The usual number of attempts, without the back-off between them."""
-    with stamina.set_testing(True, attempts=ATTEMPTS):
-        yield
+def folder(tmp_path: Path) -> Path:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (tmp_path / "secret.html").write_text("outside the folder")
+    return pages
 
 
-@pytest.fixture
-async def store(monkeypatch: pytest.MonkeyPatch, _no_back_off: None) -> AsyncIterator[FaultyStore]:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    store = FaultyStore(free_port())
-    app = web.Application()
-    app.add_routes([web.get("/{path:.*}", store.answer)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", store.port).start()
-    yield store
-    await runner.cleanup()
+def pages_of(folder: Path, max_bytes: int = 100) -> Pages:
+    return Pages(Content(url=f"file:{folder}", max_bytes=max_bytes))
 
 
-async def outcome(store: FaultyStore, *statuses: int) -> Outcome:
-    store.statuses = list(statuses)
-    content = Content(url="s3://b", endpoint=f"http://127.0.0.1:{store.port}", region=REGION, path_style=True)
-    return await worker_of(content).outcome(STORY)
+def test_a_file_is_read_again_only_after_a_change(folder: Path) -> None:
+    (folder / "1.html").write_bytes(b"one")
+    pages = pages_of(folder)
+    first = fetch_page(pages, "1.html")
+    assert first is not None and first.etag is not None
+    assert first == Page(b"one", None, first.etag)
+    assert fetch_page(pages, "1.html", first.etag) is None
+    (folder / "1.html").write_bytes(b"two, and longer")
+    again = fetch_page(pages, "1.html", first.etag)
+    assert again is not None and again.body == b"two, and longer"
 
 
-def retries(reason: str) -> float:
-    return REGISTRY.get_sample_value("neardup_retries_total", {"stage": "fetch", "reason": reason}) or 0.0
+def test_a_path_that_is_no_regular_file_is_gone(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "inside").mkdir()
+    for path in ("none", "pipe", "inside", "inside/", "none/1.html", "n" * 300, "", "a\0b", "\ud800"):
+        with pytest.raises(Gone):
+            fetch_page(pages_of(folder), path)
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"), [(500, "store_error"), (502, "store_error"), (503, "slow_down"), (429, "slow_down")]
-)
-async def test_a_transient_error_is_retried(store: FaultyStore, status: int, reason: str) -> None:
-    before = retries(reason)
-    assert isinstance(await outcome(store, status, status), Fingerprinted)
-    assert store.asked == 3
-    assert retries(reason) == before + 2
+@given(st.lists(st.sampled_from(["..", ".", "", "pages", "secret.html", "x"]), max_size=6).map("/".join))
+def test_no_path_leads_out_of_the_folder(tmp_path_factory: pytest.TempPathFactory, path: str) -> None:
+    folder = tmp_path_factory.getbasetemp() / "outside" / "pages"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder.parent / "secret.html").write_text("outside the folder")
+    for candidate in (path, f"/{path}", f"{folder.parent}/{path}"):
+        with pytest.raises(Gone):
+            fetch_page(pages_of(folder), candidate)
 
 
-async def test_a_lasting_error_is_dead_lettered_with_its_message(store: FaultyStore) -> None:
-    before = retries("slow_down")
-    result = await outcome(store, *[503] * 100)
-    assert isinstance(result, DeadLettered)
-    assert result.reason == Dead.STORE_ERROR
-    assert "503" in result.error
-    assert store.asked == ATTEMPTS, "only one layer may retry"
-    assert retries("slow_down") == before + ATTEMPTS - 1, "the last attempt is not followed by a retry"
+@given(st.lists(st.sampled_from(["file", "folder", "chain", "parent"]), min_size=1, max_size=3), st.booleans())
+def test_no_symbolic_link_leads_out_of_the_folder(links: list[str], to_inside: bool) -> None:
+    with TemporaryDirectory() as name:
+        outside, folder, linked = Path(name) / "outside", Path(name) / "pages", Path(name) / "linked"
+        (folder / "inside").mkdir(parents=True)
+        outside.mkdir()
+        target = folder / "inside" if to_inside else outside
+        (target / "1.html").write_bytes(b"a page")
+        path = folder / "link"
+        for n, link in enumerate(links):
+            path = folder / f"link{n}"
+            goal = {
+                "file": target / "1.html",
+                "folder": target,
+                "chain": folder / f"link{n - 1}" if n else target,
+                "parent": Path("..") / target.relative_to(folder.parent),
+            }[link]
+            path.symlink_to(goal)
+        asked = path.name if path.is_file() else f"{path.name}/1.html"
+        linked.symlink_to(folder)
+        for root in (folder, linked):
+            pages, page = pages_of(root), None
+            if to_inside:
+                page = fetch_page(pages, asked)
+                assert page is not None and page.body == b"a page", "a link within the folder is not followed"
+            else:
+                with pytest.raises(Gone, match="leads out"):
+                    fetch_page(pages, asked, page.etag if page else None)
 
 
-async def test_a_refusal_is_not_retried(store: FaultyStore) -> None:
-    result = await outcome(store, 403)
-    assert isinstance(result, DeadLettered) and result.reason == Dead.FORBIDDEN
-    assert store.asked == 1
+def test_the_folder_may_be_a_link_that_is_changed(folder: Path, tmp_path: Path) -> None:
+    (folder / "1.html").write_bytes(b"one")
+    current, other = tmp_path / "current", tmp_path / "other"
+    other.mkdir()
+    (other / "1.html").write_bytes(b"two")
+    current.symlink_to(folder)
+    pages = pages_of(current)
+    assert fetch_page(pages, "1.html") is not None
+    current.unlink()
+    current.symlink_to(other)
+    again = fetch_page(pages, "1.html")
+    assert again is not None and again.body == b"two"
 
 
-async def test_a_missing_page_is_skipped(store: FaultyStore) -> None:
-    assert await outcome(store, 404) == Skipped(STORY, Skip.MISSING)
-    assert store.asked == 1
+def test_a_file_that_changes_while_it_is_read_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "1.html").write_bytes(b"one")
+    fstat = os.fstat
+
+    def cut_after(descriptor: int) -> os.stat_result:
+        status = fstat(descriptor)
+        os.truncate(folder / "1.html", 1)
+        return status
+
+    monkeypatch.setattr("neardup.pages.store.os.fstat", cut_after)
+    with pytest.raises(Transient, match="changed while"):
+        fetch_page(pages_of(folder), "1.html")
 
 
-@pytest.mark.usefixtures("_no_back_off")
-async def test_an_unreachable_store_means_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    result = await outcome(FaultyStore(free_port()))
-    assert isinstance(result, DeadLettered) and result.reason == Dead.STORE_ERROR
+def test_a_large_file_is_cut_and_a_locked_one_forbidden(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "1.html").write_bytes(bytes(100))
+    document = fetch_page(pages_of(folder, 100), "1.html")
+    assert document is not None and document.body == bytes(100)
+    cut = fetch_page(pages_of(folder, 99), "1.html")
+    assert cut is not None and (cut.body, cut.is_cut, document.is_cut) == (bytes(99), True, False)
+    (folder / "1.html").chmod(0)
+    if os.access(folder / "1.html", os.R_OK):  # root may read any file
+
+        def refused(*_: object, **__: object) -> int:
+            raise PermissionError(13, "Permission denied", "1.html")
+
+        monkeypatch.setattr("neardup.pages.store.os.open", refused)
+    with pytest.raises(Forbidden, match="Permission denied"):
+        fetch_page(pages_of(folder), "1.html")
+
+
+def test_other_errors_are_transient(folder: Path) -> None:
+    (folder / "loop").symlink_to("loop")
+    with pytest.raises(Transient, match="symbolic links"):
+        fetch_page(pages_of(folder), "loop")
+
+
+def test_a_missing_folder_is_fatal(tmp_path: Path) -> None:
+    with pytest.raises(Fatal, match="no folder"):
+        pages_of(tmp_path / "none")

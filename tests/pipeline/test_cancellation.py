@@ -20,8 +20,7 @@ from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, outbox, stories
-from neardup.pipeline.index_sync import catch_up
-from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.index_sync import IndexWait, catch_up
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
 from neardup.records import Fingerprinted, Story

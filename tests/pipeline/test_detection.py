@@ -24,8 +24,7 @@ from neardup.core.verify.tiers import EXACT, find_kind
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, flags, outbox, runs
-from neardup.pipeline.index_sync import admit_version, catch_up
-from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.index_sync import IndexWait, admit_version, catch_up
 from neardup.pipeline.summary import Counts
 from neardup.pipeline.verifier import Verifier
 from neardup.pipeline.writer import BatchLookup, Writer

@@ -5,9 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from neardup.ledger import Ledger, runs
-from neardup.pipeline.progress import Progress
 from neardup.pipeline.run_lifecycle import Hook, carry_out
-from neardup.pipeline.summary import RunSummary, Summary
+from neardup.pipeline.summary import Progress, RunSummary, Summary
 from neardup.telemetry.metrics import RUN_FAILURES
 
 MARK = 1_700_000_000_000

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from neardup.cli import console, main
-from neardup.pipeline.progress import Progress, Watch
+from neardup.pipeline.summary import Progress, Watch
 
 
 def resident_kib() -> int:

@@ -17,7 +17,7 @@ from neardup.app import open_readers
 from neardup.config import Config, Meaning, load
 from neardup.errors import Misuse, Transient
 from neardup.ledger.lock import only_one
-from neardup.meaning.run import embed
+from neardup.meaning.embedding import embed
 
 from tests.support.command import Neardup, assert_one_line
 from tests.support.embedded_samples import MEANING, SINCE, held, known

@@ -14,8 +14,8 @@ from neardup.core.verify.tiers import TRANSLATED
 from neardup.errors import Misuse
 from neardup.insights.meaning import evaluate_meaning, make_meaning_tables
 from neardup.ledger import connect, files, meaning_flags, read
-from neardup.meaning import neighbours, search
-from neardup.meaning.run import EmbeddingSummary, embed
+from neardup.meaning import search
+from neardup.meaning.embedding import EmbeddingSummary, embed
 
 from tests.support.command import Neardup, assert_one_line
 from tests.support.embeddings_server import embeddings_server
@@ -60,7 +60,7 @@ async def test_translated_and_retold_stories_are_found(stories: Neardup, monkeyp
         raise RuntimeError
 
     with monkeypatch.context() as patched:
-        patched.setattr(neighbours, "put_searched", fails)
+        patched.setattr(search, "put_searched", fails)
         with pytest.raises(RuntimeError):
             await run(stories)
     assert found(stories) == WANTED, "the pairs are on record before their stories count as searched for"

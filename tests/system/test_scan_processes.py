@@ -11,7 +11,7 @@ from typing import NoReturn
 import pytest
 from neardup.core.page import Page, PageStory, Unreadable, extract_story
 from neardup.core.text.extraction import Extraction
-from neardup.pipeline.progress import Watch, ignore_progress
+from neardup.pipeline.summary import Watch, ignore_progress
 from neardup.scan import documents, workers
 from neardup.scan.job import scan_documents, scan_processes
 from neardup.scan.request import Request, create_ledger, list_documents, make_config

@@ -15,8 +15,7 @@ import pytest
 from neardup.app import open_ledger, sweep
 from neardup.config import load
 from neardup.ledger import lock
-from neardup.pipeline.progress import Watch, ignore_progress
-from neardup.pipeline.summary import SweepSummary
+from neardup.pipeline.summary import SweepSummary, Watch, ignore_progress
 
 from tests.support.command import Neardup, assert_one_line, embedded
 from tests.support.generated_stories import configuration, generate

@@ -25,8 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.http.server import serve_metrics
 from neardup.telemetry import metrics
-from neardup.telemetry.lazy_metrics import Metric, observe_all
-from neardup.telemetry.metrics import STAGE_SECONDS, measure_latencies, read_stage_seconds
+from neardup.telemetry.metrics import STAGE_SECONDS, Metric, measure_latencies, observe_all, read_stage_seconds
 from prometheus_client import Histogram
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample

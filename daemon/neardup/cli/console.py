@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from structlog.typing import EventDict, Processor
 
-    from neardup.pipeline.progress import Progress as RunProgress
-    from neardup.pipeline.progress import Watch
+    from neardup.pipeline.summary import Progress as RunProgress
+    from neardup.pipeline.summary import Watch
 
 PROGRAM = "neardup"
 SILENT_SECONDS = 2.0  # that a command may take without showing anything on a terminal
@@ -114,7 +114,7 @@ def print_error(error: NeardupError) -> None:
 
 def show_progress(command: str) -> "AbstractContextManager[Watch]":
     """Show what a command does: a bar on a terminal, otherwise a log line every 30 seconds."""
-    from neardup.pipeline.progress import log_progress
+    from neardup.pipeline.summary import log_progress
 
     return _show_progress_bar(command) if sys.stderr.isatty() else log_progress(command)
 
@@ -147,7 +147,7 @@ def _show_progress_bar(command: str) -> "Iterator[Watch]":
 
 def _show_on(bar: "Progress") -> "Watch":
     """Show each phase as a task of its own."""
-    from neardup.pipeline.progress import describe_counts
+    from neardup.pipeline.summary import describe_counts
 
     task, phase = bar.add_task("starting", total=None, counts=""), ""
 
@@ -167,7 +167,7 @@ def _show_on(bar: "Progress") -> "Watch":
 @contextmanager
 def show_count(command: str) -> Iterator[Callable[[int], None]]:
     """Show the progress of a command that only counts; call the function with each new count."""
-    from neardup.pipeline.progress import Progress as RunProgress
+    from neardup.pipeline.summary import Progress as RunProgress
 
     with show_progress(command) as watch:
         progress = RunProgress()

@@ -34,11 +34,9 @@ if TYPE_CHECKING:
 
     from neardup.app import App
     from neardup.config import Config
-    from neardup.meaning.importing import ImportSummary
-    from neardup.meaning.run import EmbeddingSummary
-    from neardup.pipeline.progress import Watch
+    from neardup.meaning.embedding import EmbeddingSummary, ImportSummary
     from neardup.pipeline.run_lifecycle import Hook
-    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
+    from neardup.pipeline.summary import RunSummary, Summary, SweepSummary, Watch
 
 SHOWN = 50  # dead letters
 
@@ -151,7 +149,7 @@ def sweep(config: "Config", as_json: bool) -> None:
 def make_self_checks(app: "App", watch: "Watch | None" = None) -> "list[Hook]":
     """The hooks by which a daily run measures the index; `watch` is called when they begin."""
     from neardup.insights.self_checks import make_hook
-    from neardup.pipeline.progress import ignore_progress
+    from neardup.pipeline.summary import ignore_progress
 
     if not app.config.run.canaries:
         return []
@@ -376,8 +374,8 @@ def embed(config: "Config", *, since: str | None, imported: Path | None, as_json
     from neardup.app import open_readers
     from neardup.ledger import files
     from neardup.ledger.lock import only_one
-    from neardup.meaning.importing import import_vectors
-    from neardup.meaning.run import embed as embed_waiting
+    from neardup.meaning.embedding import embed as embed_waiting
+    from neardup.meaning.embedding import import_vectors
 
     if since and imported:
         raise Misuse("--since and --import exclude each other")
@@ -411,7 +409,7 @@ async def _notify(config: "Config", status: str, done: "EmbeddingSummary") -> No
 def _describe(done: "EmbeddingSummary | ImportSummary") -> str:
     from neardup.cli.output import format_reasons
     from neardup.core.verify.tiers import RETOLD, TRANSLATED
-    from neardup.meaning.importing import ImportSummary
+    from neardup.meaning.embedding import ImportSummary
 
     if isinstance(done, ImportSummary):
         unknown = format_count(done.unknown, "story is not known", "stories are not known")

@@ -33,7 +33,7 @@ from neardup.insights.disguises import DISGUISED_EDITS, DISGUISES
 from neardup.insights.edits import OTHER_SCRIPT
 from neardup.insights.tables import ALL, SHOWN_PAIRS, Facts, Table, format_decimal, format_interval
 from neardup.insights.truth import FALSE_BELOW, make_precision_tables, measure_precision_on_record
-from neardup.pipeline.progress import Watch
+from neardup.pipeline.summary import Watch
 from neardup.records import Kind, Language, format_count
 
 RUN = 5  # words

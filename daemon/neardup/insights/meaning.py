@@ -20,7 +20,7 @@ from neardup.errors import Misuse
 from neardup.insights.tables import Facts, Table, format_decimal
 from neardup.ledger import Ledger, files, meaning_flags
 from neardup.ledger.lock import only_one
-from neardup.meaning import neighbours, vectors
+from neardup.meaning import search, vectors
 from neardup.meaning.codes import compute_codes, scale_to_unit
 from neardup.meaning.margins import (
     LEAST_STORIES,
@@ -31,8 +31,8 @@ from neardup.meaning.margins import (
     find_thresholds,
     fit_distribution,
 )
-from neardup.meaning.neighbours import SAME_TEXT, CentredStory, compare
-from neardup.meaning.parts import Parts, open_parts
+from neardup.meaning.search import SAME_TEXT, CentredStory, compare
+from neardup.meaning.vectors import Parts, open_parts
 from neardup.records import Kind, Language, format_count
 
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001)  # of the stories, whose margins the table compares
@@ -52,13 +52,13 @@ async def evaluate_meaning(config: Config) -> Facts:
         stack.enter_context(only_one(path, "embed"))
         parts = await stack.enter_async_context(open_parts(config))
         ledger, held = stack.enter_context(closing(Ledger(config.ledger.path))), parts.vectors
-        widest = {kind: await held.do(neighbours.read_widest_margins, kind) for kind in UNFITTED}
+        widest = {kind: await held.do(search.read_widest_margins, kind) for kind in UNFITTED}
         fitted = _fit_distributions(widest)
-        before = await held.do(neighbours.read_distributions)
+        before = await held.do(search.read_distributions)
         now = before | fitted
         share = config.meaning.false_alarms
         least_before, least = find_thresholds(before, share), find_thresholds(now, share)
-        again = await held.do(neighbours.keep_fits, fitted, least)
+        again = await held.do(search.keep_fits, fitted, least)
         removed = await ledger.do(meaning_flags.remove_below, least)
         samples = await sample_margins(parts)
     return {
@@ -194,9 +194,9 @@ async def _sample(parts: Parts, story_id: str, language: Language) -> _Sample:
     embedded = await parts.embedder.embed(cut_chunks(extract_visible_text(page, STORY)))
     centring = await parts.vectors.do(vectors.read_centring)
     code = compute_codes(vectors.compute_story_vector(embedded, language, centring)[None])
-    [nearest] = await parts.vectors.do(neighbours.find_nearest, code)
+    [nearest] = await parts.vectors.do(search.find_nearest, code)
     story = CentredStory(language, centring.apply(embedded, language))
-    return _Sample(story, await parts.vectors.do(neighbours.read_centred, nearest))
+    return _Sample(story, await parts.vectors.do(search.read_centred, nearest))
 
 
 def _compute_margin(a: _Sample, b: _Sample) -> float:

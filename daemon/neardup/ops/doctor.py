@@ -47,7 +47,7 @@ from neardup.ledger.first_seen import History
 from neardup.ledger.languages import count_by_language
 from neardup.meaning import vectors
 from neardup.meaning.embedders import probe
-from neardup.meaning.parts import open_parts
+from neardup.meaning.vectors import open_parts
 from neardup.ops.status import explain_missing_section
 from neardup.pages.results import NotModified, ReadFailed
 from neardup.pipeline import submitted_pages

@@ -21,6 +21,7 @@ from neardup.errors import Fatal, Misuse, needs_extra
 from neardup.index.passages.join import HashesByStory
 from neardup.index.passages.postings import Row, make_keys, merge_keys
 from neardup.ledger import Ledger, imports, now_ms, outbox, read, runs, translate_errors
+from neardup.ledger.files import make_scratch_folder, translate_scratch_errors
 from neardup.ledger.imports import GivenVerdict, ImportedFlag
 from neardup.ledger.languages import count_by_language
 from neardup.ledger.lock import only_one
@@ -30,12 +31,10 @@ from neardup.moderation.export.target import write_atomically
 from neardup.pipeline import fingerprint_file
 from neardup.pipeline.fingerprint_file import CANDIDATES, FLAGS, FOLDER, TIMES, Batch, list_versions, make_schema
 from neardup.pipeline.index_sync import admit_ledger_version, admit_version, catch_up, rebuild
-from neardup.pipeline.passage_sweep import PassageSweep
 from neardup.pipeline.passage_sync import PassageSync, open_passages
-from neardup.pipeline.progress import Phase, Progress, Watch, ignore_progress
 from neardup.pipeline.run_lifecycle import carry_out
-from neardup.pipeline.scratch import make_scratch_folder, translate_scratch_errors
-from neardup.pipeline.summary import Summary
+from neardup.pipeline.summary import Phase, Progress, Summary, Watch, ignore_progress
+from neardup.pipeline.sweep import PassageSweep
 from neardup.records import (
     DECIDING,
     NO_SPANS,

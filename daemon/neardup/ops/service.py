@@ -14,9 +14,9 @@ from neardup.http.server import serve_metrics
 from neardup.ledger import Ledger, now_ms, runs
 from neardup.ledger.lock import only_daemon
 from neardup.pipeline.gauges import refresh_gauges
-from neardup.pipeline.index_wait import IndexWait
-from neardup.pipeline.progress import Progress, log_progress
+from neardup.pipeline.index_sync import IndexWait
 from neardup.pipeline.run_lifecycle import Hook
+from neardup.pipeline.summary import Progress, log_progress
 from neardup.telemetry.log import load_structlog, log
 from neardup.telemetry.metrics import RETRIES, WAITING
 from neardup.telemetry.systemd import notify, notifying_watchdog

@@ -271,7 +271,7 @@ def explain_missing_section(count: int) -> str | None:
 class Status(Struct, frozen=True):
     """What `neardup status` shows; its fields are the keys of its JSON object, times are RFC 3339.
 
-    `running` is the command that works now, with its `progress`, a `pipeline.progress.Report`; `daemon` has `next_run`,
+    `running` is the command that works now, with its `progress`, a `pipeline.summary.Report`; `daemon` has `next_run`,
     when the daemon begins its next run.  `canaries` is `run.canaries`, and what they found is among the `self_checks`.
     """
 

@@ -1,10 +1,14 @@
-"""A pool of reader processes."""
+"""A pool of reader processes: it starts them, shares pages out among them, and ends them."""
 
 import asyncio
 import os
+import select
+import signal
+import socket
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import AbstractAsyncContextManager, ExitStack, aclosing, nullcontext, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,15 +16,25 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.core.columns import PackedPages, StoryColumns
+from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.page import Unreadable
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
-from neardup.pages.fork_server import start_server
+from neardup.pages.fork_server import fork_reader, start_server
 from neardup.pages.limits import AdaptiveLimit
-from neardup.pages.local import AnyContent, PlainContent
-from neardup.pages.reader_process import CHECK, COMPARE, FINGERPRINT, READ, SHOW, Answers, Request
-from neardup.pages.reader_rpc import Failures, ReaderConnection
-from neardup.pages.reader_start import end_readers, start_readers
+from neardup.pages.reader_process import (
+    CHECK,
+    COMPARE,
+    FINGERPRINT,
+    READ,
+    SHOW,
+    Answers,
+    Greeting,
+    Request,
+    Settings,
+    list_contents,
+)
+from neardup.pages.reader_rpc import Failures, ReaderConnection, connect_reader
 from neardup.pages.results import (
     Deliver,
     DeliverText,
@@ -31,19 +45,29 @@ from neardup.pages.results import (
     make_failure,
     make_results,
 )
-from neardup.pages.store import REFERENCE, WorkPages, find_location, make_path, make_paths
-from neardup.pages.watchdog import CHECK_SECONDS
+from neardup.pages.store import (
+    REFERENCE,
+    AnyContent,
+    PlainContent,
+    WorkPages,
+    find_location,
+    list_modules,
+    make_path,
+    make_paths,
+)
+from neardup.pages.watchdog import CHECK_SECONDS, Record, Stillness, create_record
 from neardup.records import Dead, Story, is_work
 from neardup.retry import report_retry, retry_call, retry_times
-from neardup.telemetry.lazy_metrics import observe_all
 from neardup.telemetry.log import log
-from neardup.telemetry.metrics import PAGES_RENDERED, RETRIES, STAGE_SECONDS
+from neardup.telemetry.metrics import PAGES_RENDERED, RETRIES, STAGE_SECONDS, observe_all
 
 PROCESSES = min(len(os.sched_getaffinity(0)), 2)
 FETCHING, EXTRACTING, FINGERPRINTING = map(STAGE_SECONDS.labels, ("fetch", "extract", "fingerprint"))
 STRIKES = 2  # a page is read without its markup when so many processes died over it: one may die of something else
 OBSERVED_AT_ONCE = 256  # pages in the metrics of stages
 PAGES_A_REQUEST = 64
+GRACE_SECONDS = 1.0  # for a process to end by itself: native code must return to the interpreter first
+START_CHECK_SECONDS = 1.0
 STARTS = 3  # that fail in a row end the run; fewer may have been killed by something else
 
 OpenReaderPool = Callable[[], "ReaderPool"]  # raises Fatal for a store that does not exist
@@ -52,7 +76,7 @@ OpenReaderPool = Callable[[], "ReaderPool"]  # raises Fatal for a store that doe
 class ReaderPool:
     """Reads up to `most` pages at a time; `concurrency` adapts the number to the store.
 
-    `submitted` is the folder of the submitted pages, `works` the store of the works.  There are `processes` of them.
+    `submitted` is the folder of the submitted pages, `works` the store of the works; `processes` share the work.
 
     The server that forks the reader processes starts at once, and they start with the first page.  An error that
     concerns one page becomes a result; an error that is raised ends the whole run: Fatal if processes fail to start
@@ -361,3 +385,83 @@ def _get_pages(answers: Answers) -> PackedPages:
     for rendering, count in Counter(pages.rendered).items():
         PAGES_RENDERED.labels(*rendering).inc(count)
     return pages
+
+
+async def start_readers(settings: Settings, size: int) -> list[ReaderConnection]:
+    """Start `size` processes, and wait until each is ready or has ended; returns those that are ready, at least one.
+
+    Raises Transient if none can be started, Fatal if the program was replaced.
+    """
+    connections: list[ReaderConnection] = []
+    try:
+        servers = [await _begin_start(settings, connections) for _ in range(size)]
+        await asyncio.gather(*map(_wait_until_started, connections, servers))
+        if all(connection.ended for connection in connections):
+            raise Transient("a reader process ended before it was ready; the reason it gave is above", "crashed")
+    except BaseException:  # a cancelled start must not leave processes behind
+        await end_readers(connections)
+        raise
+    return [connection for connection in connections if not connection.ended]
+
+
+async def _begin_start(settings: Settings, connections: list[ReaderConnection]) -> int:
+    """Begin to start a process, and add the connection to `connections`; returns the id of the fork server."""
+    pool_end, reader_end = socket.socketpair()
+    descriptor = create_record()
+    try:
+        with reader_end:
+            server = fork_reader(reader_end.fileno(), descriptor, list_modules(list_contents(settings)))
+        record = Record(descriptor)
+    except BaseException:
+        pool_end.close()
+        raise
+    finally:
+        os.close(descriptor)
+    connections.append(await connect_reader(pool_end, record, _find_refusal, settings))
+    return server
+
+
+async def _wait_until_started(connection: ReaderConnection, server: int) -> None:
+    """Wait until a process is ready or has ended.  Kills it, or the fork server before it, if that stands still."""
+    stillness = Stillness(server)
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_CHECK_SECONDS):
+                await connection.wait_until_started()
+                return
+        if connection.pid not in {None, stillness.pid}:
+            stillness = Stillness(connection.pid)
+        with suppress(OSError):  # the process has just ended
+            if stillness.lasts():
+                os.kill(stillness.pid, signal.SIGKILL)
+                log.warning("a reader process stood still at its start", seconds=round(stillness.seconds))
+
+
+async def end_readers(connections: Sequence[ReaderConnection]) -> None:
+    """Close the connections, which ends the processes, and kill those that still run after GRACE_SECONDS."""
+    running = [connection.pid for connection in connections if not connection.ended]
+    for connection in connections:
+        connection.close()
+    if running:
+        await asyncio.to_thread(_wait_or_kill, [pid for pid in running if pid is not None])
+
+
+def _wait_or_kill(pids: Iterable[int]) -> None:
+    deadline = time.monotonic() + GRACE_SECONDS
+    with ExitStack() as stack:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                process = os.pidfd_open(pid)
+                stack.callback(os.close, process)
+                ends = select.poll()  # select() takes no descriptor above 1,023
+                ends.register(process, select.POLLIN)
+                if not ends.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+                    ends.poll()
+
+
+def _find_refusal(greeting: Greeting) -> Fatal | None:
+    """Why a process with this greeting cannot be used, or None."""
+    if greeting != fingerprint_version.version():
+        return Fatal("the program was replaced while it ran; start it again")
+    return None

@@ -38,10 +38,8 @@ from neardup.core.page import (
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
 from neardup.errors import Gone, NeardupError, Transient
-from neardup.pages.fork_server import STDERR
-from neardup.pages.local import AnyContent, File, GivenPage, PlainContent
 from neardup.pages.results import NotModified, make_crash
-from neardup.pages.store import REFERENCE, Pages, WorkPages, open_transfers
+from neardup.pages.store import REFERENCE, AnyContent, File, GivenPage, Pages, PlainContent, WorkPages, open_transfers
 from neardup.pages.watchdog import Record, record_pid
 from neardup.process import collect_seldom
 from neardup.records import Marks
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
     from neardup.pages.s3 import Get  # its libraries are optional
 
 LONGEST_MESSAGE, DESCRIPTORS = 4_000_000, 3  # of a message: bytes, and how many
-STDOUT = 1  # the descriptor
+STDOUT, STDERR = 1, 2  # the descriptors
 # Between two looks at the transfers pages are computed for so long: a look takes a tenth of the time of a usual page.
 SECONDS_BETWEEN_LOOKS = 0.003
 ANSWERS_PER_MESSAGE = 32  # while more are about to follow: a message costs more than an answer
@@ -191,7 +189,7 @@ class _ReaderProcess:
         self._transfers = open_transfers(list_contents((content, extraction, submitted, works)), owner.fileno())
         self._most = 1
         self._waiting: deque[PageRequest] = deque()
-        self._requests: dict[Get | File | GivenPage, PageRequest] = {}  # begun
+        self._requests: dict[Get | File, PageRequest] = {}  # begun
         self._answered: defaultdict[int, _Answered] = defaultdict(_Answered)  # by the number of the request
         self._unsent = 0  # answers
 
@@ -242,7 +240,7 @@ class _ReaderProcess:
         self._requests[get] = request
         self._transfers.begin(get)
 
-    def _answer(self, get: "Get | File | GivenPage") -> None:
+    def _answer(self, get: "Get | File") -> None:
         request = self._requests.pop(get)
         if get.resent:
             closed = Transient(f"{get.url}: the store closed the connection", "store_error")
@@ -277,7 +275,7 @@ class _ReaderProcess:
         else:
             answered.others[request.place] = answer
 
-    def _compute(self, request: PageRequest, get: "Get | File | GivenPage") -> None:
+    def _compute(self, request: PageRequest, get: "Get | File") -> None:
         """Carry out the operation on a fetched page; the page is on record meanwhile, for the watchdog."""
         self._record.begin(request.number)
         try:

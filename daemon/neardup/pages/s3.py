@@ -30,7 +30,7 @@ import certifi
 import pycurl
 
 from neardup.errors import Fatal, Gone, NeardupError, Transient
-from neardup.pages.local import AnyContent, File, GivenPage
+from neardup.pages.store import AnyContent, File
 from neardup.s3.errors import NO_CREDENTIALS, find_code, make_document_error, make_error
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()  # of the body of a GET
@@ -141,6 +141,8 @@ def _make_base_url(url: str, content: AnyContent, region: str) -> str:
 class Get:
     """A GET: a handle to be performed, and afterwards its result."""
 
+    is_text = False  # as of a file
+
     def __init__(
         self,
         curl: pycurl.Curl,
@@ -154,7 +156,7 @@ class Get:
         self.curl = curl
         self._failure: tuple[int, str] | None = None  # libcurl's error number and message
         self.resent = 0  # times, by libcurl, on other connections
-        self._url = url
+        self.url = url  # the address of the object
         self._request_bytes = request_bytes
         self._etag = etag
         self.max_bytes = max_bytes
@@ -171,11 +173,6 @@ class Get:
         self._body.append(data)
         self.body_bytes += len(data)
         return len(data) if self.body_bytes <= self.max_bytes else 0
-
-    @property
-    def url(self) -> str:
-        """The address of the object."""
-        return self._url
 
     def end(self, number: int, message: str) -> None:
         """Take note that the transfer has ended, with libcurl's error number, or 0, and message.
@@ -200,13 +197,13 @@ class Get:
         if self._failure is not None:
             raise self._explain_error(*self._failure)
         if status not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
-            raise make_error(self._url, status, find_code(body.decode("utf-8", "replace")))
+            raise make_error(self.url, status, find_code(body.decode("utf-8", "replace")))
         headers = self._parse_headers()
         if status == HTTPStatus.NOT_MODIFIED:
             if not self._etag or _strip_etag(headers.get("etag", self._etag)) != _strip_etag(self._etag):
                 raise self._refuse_answer(f"304 Not Modified, where the last known ETag was {self._etag}")
             return None
-        if error := make_document_error(self._url, body):
+        if error := make_document_error(self.url, body):
             raise error
         if "content-range" in headers:
             raise self._refuse_answer("200 OK with a part of the object")
@@ -225,7 +222,7 @@ class Get:
         return True
 
     def _refuse_answer(self, what: str) -> Transient:
-        return Transient(f"{self._url}: {what}", "store_error")
+        return Transient(f"{self.url}: {what}", "store_error")
 
     def _parse_headers(self) -> dict[str, str]:
         headers = dict[str, str]()
@@ -240,7 +237,7 @@ class Get:
     def _explain_error(self, number: int, message: str) -> NeardupError:
         """The error for libcurl's; it compares the body with its length or its chunks."""
         return Transient(
-            f"{self._url}: {message}", "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error"
+            f"{self.url}: {message}", "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error"
         )
 
 
@@ -262,7 +259,7 @@ class Transfers:
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         self._due = math.inf  # when libcurl wants to be called for its time-outs
         self._active: dict[pycurl.Curl, Get] = {}
-        self._finished: deque[Get | File | GivenPage] = deque()
+        self._finished: deque[Get | File] = deque()
 
     @property
     def under_way(self) -> int:
@@ -275,7 +272,7 @@ class Transfers:
         total: int = sum(map(BODY_BYTES, chain(self._active.values(), self._finished)))
         return total
 
-    def begin(self, get: Get | File | GivenPage) -> None:
+    def begin(self, get: Get | File) -> None:
         """Begin a GET."""
         if get.curl is None:
             self._finished.append(get)
@@ -283,7 +280,7 @@ class Transfers:
             self._active[get.curl] = get
             self._multi.add_handle(get.curl)
 
-    def pop_finished(self) -> Get | File | GivenPage | None:
+    def pop_finished(self) -> Get | File | None:
         """A GET that has its response or has failed, or None."""
         return self._finished.popleft() if self._finished else None
 

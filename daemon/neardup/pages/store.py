@@ -1,32 +1,61 @@
-"""The pages of stories, in S3, in a folder or in one file: found by their paths, and decompressed.
+"""The pages of stories, in S3, in a folder or in one file: found by their paths, read, and decompressed.
 
 The page of a submitted story is in a folder beside the ledger until a listing says where the story's page is.  The
 works of the reference have a store of their own.  The texts that `neardup scan` found in tables are parts of one file.
-What fetches from S3 is imported where it is used, because its libraries are optional.
+
+A store begins a GET of a page, `Transfers` or `Files` carry it out, and its result is the page.  Those of S3 are in
+neardup.pages.s3, which is imported where it is used, because its libraries are optional; files are read here.
 """
 
+import errno
+import os
 import re
+import select
+import stat
+import sys
 import zlib
+from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 from neardup.core.columns import StoryColumns
 from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
-from neardup.errors import Fatal, Gone, Transient, needs_extra
-from neardup.pages.local import AnyContent, File, Files, Folder, GivenPage
-from neardup.records import SUBMITTED, TEXT_ENDING, Story, is_work
+from neardup.errors import Fatal, Forbidden, Gone, NeardupError, Transient, needs_extra
+from neardup.records import SUBMITTED, TEXT_ENDING, Story, is_work, make_etag
 from neardup.s3.errors import make_document_error
 
 if TYPE_CHECKING:
+    from neardup.config import Content
     from neardup.pages.s3 import Bucket, Get, Transfers
 
+AnyContent: TypeAlias = "Content | PlainContent"
 REFERENCE = "reference://"  # before the path of a work's page, below the URL of the works
 MODULES_OF_S3 = "neardup.pages.s3", "botocore.session"
 DOT_SEGMENTS = {".", ".."}  # would leave content.url
 GUNZIP_STEP = 16_384  # bytes at a time: zlib copies what follows a gzip member, else the whole rest of the body
+MISSING = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
+
+
+class PlainContent(NamedTuple):
+    """What a store of pages needs of [content] or of the content of [reference], as in `neardup.config.Content`.
+
+    It is of plain values, so that reader processes load no configuration.
+    """
+
+    section: str
+    url: str
+    key: str
+    endpoint: str | None
+    region: str | None
+    path_style: bool
+    max_bytes: int
+
+    @classmethod
+    def of(cls, content: "AnyContent") -> Self:
+        return cls(*(getattr(content, name) for name in cls._fields))
 
 
 class WorkPages(NamedTuple):
@@ -119,14 +148,14 @@ class Pages:
             return self._works.begin(path.removeprefix(REFERENCE), etag)
         return self._store.begin(path, etag)
 
-    def _begin_submitted(self, name: str, etag: str | None) -> File:
+    def _begin_submitted(self, name: str, etag: str | None) -> "File":
         if self._submitted is None or not self._submitted.is_dir():
             raise Gone(f"no submitted page {name}")
         file = Folder(self._submitted, self._content).begin(name, etag)
         file.is_text = name.endswith(TEXT_ENDING)
         return file
 
-    def read_page(self, get: "Get | File | GivenPage") -> Page | None:
+    def read_page(self, get: "Get | File") -> Page | None:
         """The page that a finished GET returned, at most `max_bytes` of its store; None where it still has the ETag.
 
         Raises Gone, Forbidden, StoreDown, Fatal, Transient.
@@ -139,9 +168,9 @@ class Pages:
             body = _gunzip(body, get.max_bytes)
             if error := make_document_error(get.url, body):
                 raise error
-        is_text, is_cut = isinstance(get, File) and get.is_text, len(body) > get.max_bytes
+        is_cut = len(body) > get.max_bytes
         body = body[: get.max_bytes] if is_cut else body
-        return Page(body, headers.get("content-type"), headers.get("etag"), is_text, is_cut)
+        return Page(body, headers.get("content-type"), headers.get("etag"), get.is_text, is_cut)
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
@@ -173,6 +202,76 @@ def _make_inflater() -> "zlib._Decompress":
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
 
 
+class Folder:
+    """The counterpart of `neardup.pages.s3.Bucket` for files, with the `max_bytes` of `content`.
+
+    Raises Fatal where the folder does not exist.
+    """
+
+    def __init__(self, root: Path, content: AnyContent) -> None:
+        if not root.is_dir():
+            raise Fatal(f"{content.section}.url: no folder {root}")
+        self.path, self._max_bytes = root, content.max_bytes
+        self._real = os.path.realpath(root)  # the folder may be a symbolic link that leads elsewhere later
+
+    def begin(self, path: str, etag: str | None) -> "File":
+        """A file, read when its result is taken; `etag` is its last known ETag."""
+        return File(self, path, etag, self._max_bytes)
+
+    def contains(self, descriptor: int) -> bool:
+        """Whether an open file is below the folder, whatever links led to it."""
+        real = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - pathlib takes twice the time
+        if not real.startswith(f"{self._real}/"):
+            self._real = os.path.realpath(self.path)
+        return real.startswith(f"{self._real.rstrip('/')}/")
+
+
+class File:
+    """The counterpart of `neardup.pages.s3.Get`; it has no transfer to wait for."""
+
+    curl = None
+    resent = 0
+    body_bytes = 0
+    is_text = False  # a plain text, not markup
+
+    def __init__(self, folder: Folder, path: str, etag: str | None, max_bytes: int) -> None:
+        self._folder, self._etag, self.max_bytes = folder, etag, max_bytes
+        self.url = f"{folder.path}/{path}"  # where the page is, for messages
+
+    def result(self) -> tuple[bytes, dict[str, str]] | None:
+        """The file's bytes and its headers, which are an ETag; None where the file still has the given ETag.
+
+        Of a file that is too large only one byte more than is allowed.  Raises Gone, Forbidden, Transient.
+        """
+        try:
+            with open(self.url, "rb", opener=_open_nonblocking) as file:
+                if not self._folder.contains(file.fileno()):
+                    raise Gone(f"{file.name}: a symbolic link leads out of {self._folder.path}")
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise Gone(f"{file.name}: not a regular file")
+                etag = make_etag(status)
+                if etag == self._etag:
+                    return None
+                body = file.read(min(status.st_size, self.max_bytes) + 1)  # allocates so many bytes
+                if len(body) != min(status.st_size, self.max_bytes + 1):
+                    raise Transient(f"{file.name}: changed while it was read", "store_error")
+                return body, {"etag": etag}
+        except (OSError, ValueError) as error:  # ValueError: a path with a NUL
+            raise _make_error(error) from error
+
+
+def _open_nonblocking(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # opening a pipe without a writer would block
+
+
+def _make_error(error: OSError | ValueError) -> NeardupError:
+    if isinstance(error, PermissionError):
+        return Forbidden(str(error))
+    gone = isinstance(error, ValueError) or error.errno in MISSING
+    return Gone(str(error)) if gone else Transient(str(error), "store_error")
+
+
 class TextFile:
     """The counterpart of `neardup.pages.s3.Bucket` for the URL texts:FILE; a path is START-END, in bytes.
 
@@ -196,11 +295,7 @@ class Part(File):
 
     def __init__(self, file: Path, start: int, end: int, max_bytes: int) -> None:
         self._file, self._start, self._size, self.max_bytes = file, start, end - start, max_bytes
-
-    @property
-    def url(self) -> str:
-        """The path of the file, and the range."""
-        return f"{self._file}/{self._start}-{self._start + self._size}"
+        self.url = f"{file}/{start}-{end}"
 
     def result(self) -> tuple[bytes, dict[str, str]]:
         """The bytes, without headers; of a part that is too large only one more than is allowed.
@@ -217,3 +312,44 @@ class Part(File):
         if len(body) != size:
             raise Gone(f"{self.url}: no such part")
         return body, {}
+
+
+class GivenPage(File):
+    """A page that came with the request."""
+
+    def __init__(self, body: bytes) -> None:
+        self.url, self.max_bytes = "the given page", sys.maxsize
+        self._body, self.body_bytes = body, len(body)
+
+    def result(self) -> tuple[bytes, dict[str, str]]:
+        """The page, without headers."""
+        return self._body, {}
+
+
+class Files:
+    """The counterpart of `neardup.pages.s3.Transfers` for files; a file is read when its result is taken."""
+
+    body_bytes = 0
+
+    def __init__(self, control_socket: int) -> None:
+        self._poll = select.poll()
+        self._poll.register(control_socket, select.POLLIN)
+        self._finished: deque[File] = deque()
+
+    @property
+    def under_way(self) -> int:
+        """The number of files begun and not yet popped."""
+        return len(self._finished)
+
+    def begin(self, get: "Get | File") -> None:
+        """Begin a file, which is finished at once."""
+        assert isinstance(get, File)
+        self._finished.append(get)
+
+    def pop_finished(self) -> File | None:
+        """A file, or None."""
+        return self._finished.popleft() if self._finished else None
+
+    def advance(self, *, wait: bool) -> bool:
+        """With `wait`, block until the control socket is readable, unless there is a file; returns whether it is."""
+        return bool(self._poll.poll(None if wait and not self._finished else 0))

@@ -1,32 +1,43 @@
-"""Keeps the index in step with the ledger, by one mechanism however the index fell behind.
+"""Keeps the index in step with the ledger, by one mechanism however the index fell behind; waits while it is silent.
 
 The ledger numbers its changes, and the index remembers the last one it applied.  An index that is behind replays the
 changes it lacks: after each batch, after a crash between ledger and index, after a Redis restored from an older
 snapshot.  An index is cleared and rebuilt from the stories if it has no position, if the ledger never made the change
 at its position, or if the ledger no longer keeps the changes that follow it.
+
+A run repeats its calls of an index that does not answer until it does, and reports the wait to operators: `IndexWait`.
 """
 
 import asyncio
+import json
+import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import aclosing, closing
+from typing import TypeVar
 
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.fingerprint.version import algorithm, explain_difference
-from neardup.errors import Fatal, IndexDamaged
+from neardup.errors import Fatal, IndexDamaged, Transient
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index, refuse_foreign_index, refuse_index_mismatch
-from neardup.ledger import Ledger, outbox, read, runs, versions
+from neardup.ledger import Ledger, now_ms, outbox, read, runs, versions
+from neardup.ledger.files import make_scratch_folder, translate_scratch_errors
 from neardup.ledger.languages import count_by_language
 from neardup.ledger.stories import remove_all
-from neardup.pipeline.scratch import make_scratch_folder, translate_scratch_errors
 from neardup.records import Change, Language
+from neardup.retry import retry_forever
 from neardup.telemetry.log import log
-from neardup.telemetry.metrics import INDEX_LAG, INDEX_REPAIRS
+from neardup.telemetry.metrics import INDEX_LAG, INDEX_REPAIRS, WAITING
+from neardup.telemetry.systemd import notify
 
+T = TypeVar("T")
+INDEX = "index"
 REPLAY_CHANGES = 1000  # at a time
 REBUILD_STORIES = 50_000  # at a time
 KEPT_CHANGES = 100_000  # in the ledger; an index that lacks more is rebuilt
+SLOW_SECONDS = 5.0  # longer than any call of an index that answers
 
 
 async def prepare_index(
@@ -186,3 +197,79 @@ async def _read_fingerprints(ledger: Ledger) -> AsyncIterator[FingerprintArrays]
 async def read_ledger_id(ledger: Ledger) -> str:
     """The id by which an index recognises its ledger."""
     return await ledger.do(runs.get, "ledger_id") or ""
+
+
+class IndexWait:
+    """Waits for the index of one process, and reports it: one log line, the ledger, a gauge, systemd, `status`.
+
+    Several calls may wait at a time: the wait is over when none of them does.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._callers: set[object] = set()
+        self._why: str | None = None
+        self._since = 0
+
+    @property
+    def status(self) -> str | None:
+        """One line that says what is waited for and why; None if there is no wait."""
+        return None if self._why is None else f"waiting for the index: {self._why}"
+
+    async def wait_for_answer(self, stage: str, call: Callable[[], Awaitable[T]], *, may_take_long: bool = False) -> T:
+        """Await `call()` until it raises no Transient, and return its result.
+
+        A call without an answer for SLOW_SECONDS is reported as a wait too, unless it `may_take_long`, as the building
+        of an index does; it is not repeated meanwhile.
+        """
+        began, caller = time.monotonic(), object()
+
+        async def attempt() -> T:
+            slow = None if may_take_long else asyncio.create_task(self._report_slow(caller))
+            try:
+                return await call()
+            except Transient as error:
+                await self._report(caller, str(error))
+                raise
+            finally:
+                if slow is not None:
+                    slow.cancel()
+
+        try:
+            answer = await retry_forever(stage, attempt)
+        finally:
+            is_over = await self._leave(caller)
+        if is_over:
+            log.info("no longer waiting", what=INDEX, seconds=round(time.monotonic() - began, 1))
+            notify("STATUS=the index answers again")
+        return answer
+
+    async def _report_slow(self, caller: object) -> None:
+        await asyncio.sleep(SLOW_SECONDS)
+        await self._report(caller, f"no answer for {SLOW_SECONDS:.0f} seconds")
+
+    async def _report(self, caller: object, why: str) -> None:
+        """Add a caller to those that wait, and report the reason if it is new."""
+        self._callers.add(caller)
+        if self._why == why:
+            return
+        if self._why is None:
+            log.warning("waiting", what=INDEX, why=why)
+            self._since = now_ms()
+        self._why = why
+        notify(f"STATUS={self.status}")
+        WAITING.labels(INDEX).set(1)
+        facts = {"pid": os.getpid(), "what": INDEX, "why": why, "since": self._since}
+        await self._ledger.do(runs.put, "waiting", json.dumps(facts))
+
+    async def _leave(self, caller: object) -> bool:
+        """Remove a caller from those that wait; returns whether it was the last."""
+        if caller not in self._callers:
+            return False
+        self._callers.remove(caller)
+        if self._callers:
+            return False
+        self._why = None
+        WAITING.labels(INDEX).set(0)
+        await self._ledger.do(runs.put, "waiting", "")
+        return True

@@ -27,16 +27,14 @@ from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.gauges import connect_gauges, describe_bottleneck, keep_gauges
 from neardup.pipeline.index_check import IndexCheck
-from neardup.pipeline.index_sync import KEPT_CHANGES, prepare_index, rebuild
-from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.index_sync import KEPT_CHANGES, IndexWait, prepare_index, rebuild
 from neardup.pipeline.passage_sync import PassageReading, PassageRepair, PassageSync
-from neardup.pipeline.progress import Phase, Progress, Watch
 from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.returned_texts import find_returned
 from neardup.pipeline.run_lifecycle import finish_unless_stopped
 from neardup.pipeline.stages import Pipeline
 from neardup.pipeline.submitted_pages import remove_unused
-from neardup.pipeline.summary import RunSummary
+from neardup.pipeline.summary import Phase, Progress, RunSummary, Watch
 from neardup.pipeline.upkeep import select_again, settle_all
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.pipeline.worker import (

@@ -21,8 +21,7 @@ from neardup.errors import NeardupError, Stopped
 from neardup.ledger import Ledger, first_seen, now_ms, permissions, runs
 from neardup.ledger.first_seen import History
 from neardup.ledger.lock import Note, lock_patiently
-from neardup.pipeline.progress import Progress
-from neardup.pipeline.summary import Summary
+from neardup.pipeline.summary import Progress, Summary
 from neardup.telemetry.log import load_structlog, log
 from neardup.telemetry.metrics import RUN_FAILURES, RUNNING
 

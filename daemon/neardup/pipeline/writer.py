@@ -27,8 +27,7 @@ from neardup.ledger import Ledger, stories
 from neardup.ledger.passages import NONE_FOUND
 from neardup.nomination.passages import PassageLookup, PassageMatches, PassageNomination
 from neardup.nomination.stories import group_stories, join_matches, nominate_groups
-from neardup.pipeline.index_sync import catch_up, replay
-from neardup.pipeline.index_wait import IndexWait
+from neardup.pipeline.index_sync import IndexWait, catch_up, replay
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.stages import MAX_BATCHES
 from neardup.pipeline.summary import Counts
@@ -43,9 +42,17 @@ from neardup.records import (
     Story,
     show_id,
 )
-from neardup.telemetry.lazy_metrics import observe_all
 from neardup.telemetry.log import log
-from neardup.telemetry.metrics import CANDIDATES, CAPPED, INDEX_LAG, LARGE_BUCKETS, MARKED, STAGE_SECONDS, STORIES
+from neardup.telemetry.metrics import (
+    CANDIDATES,
+    CAPPED,
+    INDEX_LAG,
+    LARGE_BUCKETS,
+    MARKED,
+    STAGE_SECONDS,
+    STORIES,
+    observe_all,
+)
 
 
 class BatchLookup(Struct, frozen=True):

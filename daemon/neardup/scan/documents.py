@@ -22,9 +22,8 @@ from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.text import Text
 from neardup.errors import NeardupError
 from neardup.nomination.in_memory import Pair
-from neardup.pages.local import PlainContent
 from neardup.pages.results import Failure, make_failure
-from neardup.pages.store import Pages
+from neardup.pages.store import Pages, PlainContent
 from neardup.records import Assessment, Candidate, Language, PairedStory
 from neardup.scan.workers import lift_time_limit, limit_time
 from neardup.source.documents import Document

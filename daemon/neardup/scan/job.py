@@ -22,13 +22,11 @@ from neardup.errors import Fatal
 from neardup.ledger import Ledger, cases, connect, languages, passages, similarities, stories, transaction, verification
 from neardup.ledger.passages import CommonPassage
 from neardup.nomination.in_memory import NominatedPairs, Pair, nominate_pairs
-from neardup.pages.local import PlainContent
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, PageResult, make_results
-from neardup.pages.store import find_location
-from neardup.pipeline.progress import Phase, Progress, Watch
+from neardup.pages.store import PlainContent, find_location
 from neardup.pipeline.run_lifecycle import Hook, carry_out
-from neardup.pipeline.summary import Counts, RunSummary, Summary, log_left_out
+from neardup.pipeline.summary import Counts, Phase, Progress, RunSummary, Summary, Watch, log_left_out
 from neardup.pipeline.worker import keep_examples, make_outcomes
 from neardup.records import (
     Assessment,

@@ -1,23 +1,146 @@
-"""Every metric, declared once; what is computed from them, and how a single run serves them."""
+"""Every metric, declared once; what is computed from them, and how a single run serves them.
 
-from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+prometheus_client makes them when it is loaded, since its import takes longer than a short command may.  Until then what
+happens to them is kept, and done as soon as it is loaded: by what serves or reads the metrics, or once so much is kept
+that the command is no short one.
+"""
+
+import collections
+import sys
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
+from threading import RLock
+from typing import TYPE_CHECKING, Any
 
 from neardup.records import FEW_SHINGLES, RENDERINGS, Dead, Language, MarkReason, Skip
-from neardup.telemetry.lazy_metrics import call_later, register
 from neardup.telemetry.log import log
 
 if TYPE_CHECKING:
     from prometheus_client import Counter, Gauge, Histogram
     from prometheus_client.metrics import MetricWrapperBase
-else:
-    from neardup.telemetry.lazy_metrics import Counter, Gauge, Histogram
 
+LIBRARY = "prometheus_client"
+MOST_KEPT = 1000
 _STAGE_SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _HTTP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
+
+_declared: list["Metric"] = []
+_kept: list[Callable[[], object]] = []
+_lock = RLock()  # of the two
+
+
+def call_later(happen: Callable[[], object]) -> None:
+    """Call `happen`, now if prometheus_client is loaded, or else when it is."""
+    if LIBRARY in sys.modules:
+        if _kept or not _declared[0].is_made:
+            make_metrics()
+        happen()
+        return
+    with _lock:
+        _kept.append(happen)
+    if len(_kept) > MOST_KEPT:
+        make_metrics()
+
+
+def make_metrics() -> "list[MetricWrapperBase]":
+    """Load prometheus_client, make all metrics, do what was kept, and return the metrics."""
+    with _lock:
+        made = [metric.made for metric in _declared]
+        kept = _kept[:]
+        _kept.clear()
+        for happen in kept:
+            happen()
+        return made
+
+
+class Series:
+    """What has a value: a metric without labels, or one series of a metric with labels."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    @cached_property
+    def made(self) -> Any:
+        """The same of prometheus_client, which is loaded."""
+        return self._make()
+
+    @property
+    def is_made(self) -> bool:
+        """Whether prometheus_client has made it."""
+        return "made" in vars(self)
+
+    def inc(self, amount: float = 1) -> None:
+        """As the methods below, as in prometheus_client."""
+        call_later(lambda: self.made.inc(amount))
+
+    def set(self, value: float) -> None:
+        call_later(lambda: self.made.set(value))
+
+    def set_to_current_time(self) -> None:
+        self.set(time.time())
+
+    def observe(self, amount: float) -> None:
+        call_later(lambda: self.made.observe(amount))
+
+    @contextmanager
+    def time(self) -> Iterator[None]:
+        """Observe how many seconds the context lasts."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.observe(time.perf_counter() - began)
+
+    def __getattr__(self, name: str) -> Any:
+        """Anything else is asked of prometheus_client."""
+        make_metrics()
+        return getattr(self.made, name)
+
+
+class Metric(Series):
+    """A metric, by the name of its class in prometheus_client and what that is made of."""
+
+    def __init__(self, kind: str, *declaration: Any, **options: Any) -> None:
+        def make() -> Any:
+            import prometheus_client  # noqa: PLC0415 - see above
+
+            return getattr(prometheus_client, kind)(*declaration, **options)
+
+        super().__init__(make)
+        _declared.append(self)
+
+    def labels(self, *values: object) -> Any:
+        """One series, which is shown from now on."""
+        if self.is_made:
+            return self.made.labels(*values)
+        series = Series(lambda: self.made.labels(*values))
+        call_later(lambda: series.made)
+        return series
+
+    def clear(self) -> None:
+        call_later(lambda: self.made.clear())  # noqa: PLW0108 - not made before then
+
+
+def observe_all(histogram: Any, amounts: Sequence[float]) -> None:
+    """Observe many amounts in a histogram without labels, or one series; it takes little longer than to observe one."""
+
+    def observe() -> None:
+        made = histogram.made if isinstance(histogram, Series) else histogram
+        bounds = made._upper_bounds  # noqa: SLF001 - the library observes one amount at a time
+        for place, count in collections.Counter(bisect_left(bounds, amount) for amount in amounts).items():
+            made._buckets[place].inc(count)  # noqa: SLF001 - likewise
+        made._sum.inc(sum(amounts))  # noqa: SLF001 - likewise
+
+    call_later(observe)
+
+
+if not TYPE_CHECKING:
+    Counter, Gauge, Histogram = (partial(Metric, kind) for kind in ("Counter", "Gauge", "Histogram"))
 
 STORIES = Counter("neardup_stories_total", "Stories processed, by outcome", ["language", "outcome", "reason"])
 MARKED = Counter("neardup_marked_pages_total", "Pages read with something unusual", ["language", "reason"])
@@ -170,11 +293,6 @@ STARTED = Gauge("neardup_started_timestamp_seconds", "When this process started,
 RUN_FAILURES = Counter("neardup_run_failures_total", "Runs that ended with an error", ["command"])
 WAITING = Gauge("neardup_waiting", "1 while a run waits for a service that fails", ["what"])
 RUNNING = Gauge("neardup_running", "1 while a run is in progress", ["command"])
-
-
-def make_metrics() -> "list[MetricWrapperBase]":
-    """Every metric, made by prometheus_client, which is loaded."""
-    return register()
 
 
 def read_stage_seconds() -> dict[str, list[float]]:

@@ -1,21 +1,30 @@
-"""The neighbours of a story are those with the nearest codes, in any language, and a search is recorded."""
+"""The neighbours of a story are those with the nearest codes, in any language, and a search is recorded.
 
+The samples of translated and retold stories: each pair is listed, of its kind, and long enough for two chunks.
+"""
+
+import csv
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
 import numpy as np
 import pytest
+from neardup.core.text.chunks import cut_chunks
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import extract_visible_text
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
-from neardup.meaning import neighbours, vectors
+from neardup.meaning import search, vectors
 from neardup.meaning.codes import scale_to_unit
 from neardup.meaning.margins import UNFITTED, ExtremeValues, align_with_others, measure_background
-from neardup.meaning.neighbours import NOMINATED, CentredStory, Searched, compare
+from neardup.meaning.search import NOMINATED, CentredStory, Searched, compare
 from neardup.meaning.vectors import Embedded, bind_to_model, connect
 from neardup.records import Kind
 
 from tests.support.languages import HINDI, TAMIL
+from tests.support.paths import SAMPLES
 
 SIZE, STORIES = 64, 130
 
@@ -46,8 +55,8 @@ def test_the_nearest_codes_of_each_language_are_nominated(
     db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code_of = {n: int.from_bytes(code) for n, code in db.execute("SELECT story_id, code FROM codes")}
-    monkeypatch.setattr(neighbours, "CODES_AT_ONCE", 31)
-    found = neighbours.nominate(db, [-10, 5, 77])
+    monkeypatch.setattr(search, "CODES_AT_ONCE", 31)
+    found = search.nominate(db, [-10, 5, 77])
     for story, others in found.items():
         assert story not in others
         for even in (0, 1):  # the language
@@ -59,11 +68,11 @@ def test_the_nearest_codes_of_each_language_are_nominated(
 
 
 def test_candidates_are_as_alike_as_they_are_aligned(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "COMPARED_AT_ONCE", 2)
-    monkeypatch.setattr(neighbours, "PARTS_AHEAD", 3)
-    candidates = neighbours.nominate(db, range(1, 12))
-    held = neighbours.read_centred(db, range(-10, STORIES))
-    for story, (language, by_language, backgrounds) in neighbours.compare_all(db, candidates).items():
+    monkeypatch.setattr(search, "COMPARED_AT_ONCE", 2)
+    monkeypatch.setattr(search, "PARTS_AHEAD", 3)
+    candidates = search.nominate(db, range(1, 12))
+    held = search.read_centred(db, range(-10, STORIES))
+    for story, (language, by_language, backgrounds) in search.compare_all(db, candidates).items():
         assert language == held[story].language
         assert {other for some in by_language.values() for other in some} == set(candidates[story])
         for of_language, alike in by_language.items():
@@ -87,21 +96,38 @@ def test_reposts_of_a_translation_are_one_neighbour() -> None:
 
 
 def test_a_story_is_searched_for_once_and_again_after_a_fit_that_reaches_its_margin(db: sqlite3.Connection) -> None:
-    assert len(neighbours.read_unsearched(db, 1_000)) == STORIES
-    assert neighbours.read_distributions(db) == UNFITTED
+    assert len(search.read_unsearched(db, 1_000)) == STORIES
+    assert search.read_distributions(db) == UNFITTED
     widest: list[dict[Kind, float]] = [{TRANSLATED: 0.2, RETOLD: 0.1}, {}, {TRANSLATED: 0.1}, {RETOLD: 0.3}]
-    neighbours.put_searched(
-        db, [Searched(1 + n, {HINDI: 0.3} if n == 0 else {}, some) for n, some in enumerate(widest)]
-    )
-    assert not {1, 2, 3, 4} & set(neighbours.read_unsearched(db, 1_000))
-    assert neighbours.read_backgrounds(db, [1, 2, 5]) == {1: {HINDI: 0.3}, 2: {}}
-    assert neighbours.read_widest_margins(db, TRANSLATED) == [0.2, 0.1]
-    assert neighbours.read_widest_margins(db, RETOLD) == [0.1, 0.3]
+    search.put_searched(db, [Searched(1 + n, {HINDI: 0.3} if n == 0 else {}, some) for n, some in enumerate(widest)])
+    assert not {1, 2, 3, 4} & set(search.read_unsearched(db, 1_000))
+    assert search.read_backgrounds(db, [1, 2, 5]) == {1: {HINDI: 0.3}, 2: {}}
+    assert search.read_widest_margins(db, TRANSLATED) == [0.2, 0.1]
+    assert search.read_widest_margins(db, RETOLD) == [0.1, 0.3]
     fitted = ExtremeValues(0.1, 0.01, 0.0)
-    assert neighbours.keep_fits(db, {TRANSLATED: fitted}, {TRANSLATED: 0.15, RETOLD: 0.3}) == 2
-    assert neighbours.read_distributions(db) == {TRANSLATED: fitted, RETOLD: UNFITTED[RETOLD]}
-    assert {1, 2, 3, 4} & set(neighbours.read_unsearched(db, 1_000)) == {1, 4}
+    assert search.keep_fits(db, {TRANSLATED: fitted}, {TRANSLATED: 0.15, RETOLD: 0.3}) == 2
+    assert search.read_distributions(db) == {TRANSLATED: fitted, RETOLD: UNFITTED[RETOLD]}
+    assert {1, 2, 3, 4} & set(search.read_unsearched(db, 1_000)) == {1, 4}
     with transaction(db):
         vectors.put(db, [Embedded(3, HINDI, b"new", scale_to_unit(np.ones((1, SIZE), np.float32)))])
     vectors.make_codes(db)
-    assert 3 in neighbours.read_unsearched(db, 1_000), "a story with another text is searched for again"
+    assert 3 in search.read_unsearched(db, 1_000), "a story with another text is searched for again"
+
+
+FOLDER = SAMPLES / "meaning"
+
+
+def test_each_pair_is_listed_and_long_enough() -> None:
+    rows = {
+        int(row["id"]): row["language"]
+        for row in csv.DictReader((FOLDER / "manifest.csv").read_text(encoding="utf-8").splitlines())
+    }
+    pairs = [json.loads(line) for line in (FOLDER / "truth.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert sorted(story for pair in pairs for story in (pair["a"], pair["b"])) == sorted(rows)
+    for pair in pairs:
+        assert pair["kind"] == (RETOLD if rows[pair["a"]] == rows[pair["b"]] else TRANSLATED)
+    for story, language in rows.items():
+        page = (FOLDER / "stories" / language / f"{story}.html").read_text(encoding="utf-8")
+        text = extract_visible_text(page, Extraction("article .story"))
+        assert len(text.split()) >= 150, story
+        assert len(cut_chunks(text)) >= 2, story

@@ -22,12 +22,11 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.passages.join import JoinStep
 from neardup.ledger import Ledger, candidates, connect, languages, outbox, passages, stories
 from neardup.ledger.candidates import Matches
+from neardup.ledger.files import make_scratch_folder
 from neardup.nomination.passages import PassageNomination
-from neardup.pipeline import passage_sweep
-from neardup.pipeline.passage_sweep import PassageSweep
+from neardup.pipeline import sweep
 from neardup.pipeline.passage_sync import PassageSync, open_passages
-from neardup.pipeline.scratch import make_scratch_folder
-from neardup.pipeline.sweep import load_fingerprints
+from neardup.pipeline.sweep import PassageSweep, load_fingerprints
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Language, Story
 
@@ -152,7 +151,7 @@ def test_an_interrupted_sweep_continues(corpus: list[Made], parts: int, listed: 
     with (
         TemporaryDirectory() as folder,
         patch.multiple(join, MAX_LISTED=listed, MAX_COUNTED=1),
-        patch.object(passage_sweep, "STEP_SECONDS", 0),
+        patch.object(sweep, "STEP_SECONDS", 0),
     ):
         asyncio.run(play(Path(folder)))
 
