@@ -23,7 +23,7 @@ from neardup.core.candidates.passage_groups import (
 from neardup.core.candidates.select import NO_NUMBERS, select_matches
 from neardup.core.fingerprint.minhash import stack_signatures
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes, hash_rows
-from neardup.index.passages.tail import Tail
+from neardup.index.passages.postings import Tail
 from neardup.records import BandedFingerprint, Fingerprint, Language
 
 PAGE = 10_000  # pairs

@@ -19,7 +19,7 @@ from neardup.core.candidates.passage_groups import find_sharing_pairs
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.sets import are_among_ascending, find_distinct
-from neardup.index.passages.lookup import Found
+from neardup.index.passages.index import Found
 from neardup.ledger import Ledger, versions
 from neardup.nomination.common_passages import (
     MAX_HOLDERS,

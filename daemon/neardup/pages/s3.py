@@ -31,7 +31,7 @@ import pycurl
 
 from neardup.errors import Fatal, Gone, NeardupError, Transient
 from neardup.pages.store import AnyContent, File
-from neardup.s3.errors import NO_CREDENTIALS, find_code, make_document_error, make_error
+from neardup.s3 import NO_CREDENTIALS, find_code, make_document_error, make_error
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()  # of the body of a GET
 NO_QUERY = ""

@@ -24,7 +24,7 @@ from neardup.core.page import Page
 from neardup.core.text.extraction import Extraction
 from neardup.errors import Fatal, Forbidden, Gone, NeardupError, Transient, needs_extra
 from neardup.records import SUBMITTED, TEXT_ENDING, Story, is_work, make_etag
-from neardup.s3.errors import make_document_error
+from neardup.s3 import make_document_error
 
 if TYPE_CHECKING:
     from neardup.config import Content

@@ -53,8 +53,9 @@ class PassageSearch:
         """
         hashes = find_distinct(make_passage_hashes(hash_grams(hash_words(words).hashes)))
         await self._passages.catch_up()
-        numbers = await self._passages.ask(lambda: self._passages.index.find_holders(hashes, self._most_holders))
-        return sorted((await self._ledger.do(versions.read_ids, numbers.tolist())).values())
+        index = self._passages.index
+        _, numbers, _ = await self._passages.ask(lambda: index.find_postings(hashes, self._most_holders))
+        return sorted((await self._ledger.do(versions.read_ids, find_distinct(numbers).tolist())).values())
 
 
 def measure_share_held(sentence: Sequence[bytes], story: Hashes) -> float:

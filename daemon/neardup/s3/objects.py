@@ -33,7 +33,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 from neardup.config import Content
 from neardup.errors import Fatal, Transient
 from neardup.retry import retry_call
-from neardup.s3.errors import NO_CREDENTIALS, make_error
+from neardup.s3 import NO_CREDENTIALS, make_error
 
 CONNECT_SECONDS = 15.0
 READ_SECONDS = 30.0

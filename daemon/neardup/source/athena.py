@@ -23,7 +23,7 @@ from neardup.core.languages import Languages
 from neardup.errors import Fatal, Gone, Transient
 from neardup.records import Checkpoint
 from neardup.retry import retry_call
-from neardup.s3.errors import NO_CREDENTIALS
+from neardup.s3 import NO_CREDENTIALS
 from neardup.s3.objects import PlainSession
 from neardup.source.parse import DEFAULT_KEY, parse_rows
 from neardup.source.rows import OF_STORIES, OF_WORKS, Reader, read_csv_blocks

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from hypothesis import strategies as st
 from neardup.core.fingerprint.word_hashes import MIN_SHARED
-from neardup.index.passages.lookup import Found
+from neardup.index.passages.index import Found
 from neardup.index.passages.postings import PassageHashes
 
 Stories = Mapping[int, PassageHashes]

@@ -787,7 +787,7 @@ ND_API int64_t nd_read_numbers(const struct nd_segment *segment, const int64_t *
 
 /* For each of n hashes: how many of the keys, which ascend, have a smaller hash, and how many have the same.  `n_keys`
  * is less than 2^32.  Returns 0 or ND_INVALID.
- * Reference: neardup.index.passages.tail.find_keys.
+ * Reference: neardup.index.passages.postings.find_keys.
  */
 ND_API int64_t nd_find_keys(const uint64_t *keys, int64_t n_keys, const uint32_t *hashes, int64_t n, int64_t *places,
                             int64_t *counts);
@@ -797,7 +797,7 @@ enum { ND_UNUSED_BITS = 5, ND_FILTER_BYTES = 1 << (32 - ND_UNUSED_BITS - 3) };
 
 /* Put n hashes into a filter of `size` bytes, or say for each whether the filter may hold it: `held` (n,) is 1 or 0.
  * One thread may put hashes in while others look.  Both return 0 or ND_INVALID.
- * References: neardup.index.passages.tail.put_in_filter and may_hold.
+ * References: neardup.index.passages.postings.put_in_filter and may_hold.
  */
 ND_API int64_t nd_put_in_filter(uint8_t *filter, int64_t size, const uint32_t *hashes, int64_t n);
 ND_API int64_t nd_filter_may_hold(const uint8_t *filter, int64_t size, const uint32_t *hashes, int64_t n,

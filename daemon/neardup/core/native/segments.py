@@ -146,19 +146,19 @@ def read_numbers(segment: SegmentBlocks, places: Counts, counts: Counts) -> Numb
 
 
 def find_keys(keys: Keys, hashes: PassageHashes) -> tuple[Counts, Counts]:
-    """See neardup.index.passages.tail.find_keys."""
+    """See neardup.index.passages.postings.find_keys."""
     places, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
     check_code(_find_keys(keys, len(keys), hashes, len(hashes), places, counts))
     return places, counts
 
 
 def put_in_filter(hashes: PassageHashes, filter_: Bytes) -> None:
-    """See neardup.index.passages.tail.put_in_filter."""
+    """See neardup.index.passages.postings.put_in_filter."""
     check_code(_put_in_filter(filter_, len(filter_), hashes, len(hashes)))
 
 
 def may_hold(filter_: Bytes, hashes: PassageHashes) -> npt.NDArray[np.bool_]:
-    """See neardup.index.passages.tail.may_hold."""
+    """See neardup.index.passages.postings.may_hold."""
     held = np.empty(len(hashes), np.bool_)
     check_code(_may_hold(filter_, len(filter_), hashes, len(hashes), held))
     return held
