@@ -1,5 +1,7 @@
 """Laws: rows are read as they were written, in chunks of any size; reading from a row's offset returns that row and the
 rest; a bad line loses only itself; memory holds a few rows at most.
+
+An array of JSON gives its objects, however it is laid out; what is no array ends in a row that says why.
 """
 
 import csv
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from neardup.errors import Misuse
 from neardup.records import format_count
 from neardup.source import rows
-from neardup.source.rows import Row, read_csv, read_jsonl
+from neardup.source.rows import JSON, Row, detect_kind, read_csv, read_json, read_jsonl
 
 from tests.support.languages import TEXTS
 from tests.support.paths import SAMPLES
@@ -29,6 +31,8 @@ chunks = st.integers(16, 64)
 styles: st.SearchStrategy[tuple[str, Literal[0, 1]]] = st.sampled_from(
     [("\r\n", csv.QUOTE_MINIMAL), ("\n", csv.QUOTE_ALL)]
 )
+VALUES = st.none() | st.integers() | st.text(max_size=20) | st.lists(st.text(max_size=5), max_size=3)
+ARRAYS = st.lists(st.dictionaries(st.text(max_size=5), VALUES, max_size=4), max_size=8)
 unhurried = settings(deadline=None)
 
 
@@ -212,3 +216,53 @@ def test_chunks_shrink_again_after_a_long_row() -> None:
 
 def test_a_header_alone_lists_nothing() -> None:
     assert read(InMemory(b"id,language"), from_csv, 16) == read(InMemory(b""), read_jsonl, 16) == []
+
+
+@given(
+    st.lists(st.dictionaries(st.text(max_size=5), VALUES, max_size=4), max_size=8),
+    st.sampled_from([None, 1]),
+    st.booleans(),
+    st.integers(1, 50),
+    st.integers(0, 9),
+)
+def test_an_array_gives_its_objects(
+    objects: list[dict[str, object]], indent: int | None, ascii_only: bool, chunk: int, start: int
+) -> None:
+    content = json.dumps(objects, indent=indent, ensure_ascii=ascii_only).encode()
+    assert detect_kind(content, ".csv") == JSON
+    found = read(InMemory(content), read_json, chunk, start)
+    assert [(row.position, row.values, row.error) for row in found] == [
+        (number, value, None) for number, value in enumerate(objects) if number >= start
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b'[{"a": 1}', "the array has no end"),
+        (b'[{"a": 1}, {"a": ', "not JSON"),
+        (b'[{"a": 1}, 5]', "not JSON: not an object"),
+        (b'[{"a": 1}, nothing]', "not JSON"),
+        (b'[{"a": 1}, ' + b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_what_is_no_array_of_objects_is_said(content: bytes, error: str) -> None:
+    first, bad = read(InMemory(content), read_json, 4096)
+    assert (first.values, first.error) == ({"a": 1}, None)
+    assert bad.error is not None and bad.error.startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("head", "ending", "kind"),
+    [
+        (b"PAR1", ".csv", ".parquet"),
+        (b'\xef\xbb\xbf[\n {"id"', ".csv", ".json"),
+        (b"[id],[text]\n", ".csv", ".csv"),
+        (b'\n{"id": 1}', ".json", ".jsonl"),
+        (b"id,text\n", "", ".csv"),
+        (b"broken", ".jsonl", ".jsonl"),
+        (b"broken", ".parquet", ".parquet"),
+    ],
+)
+def test_the_content_tells_the_kind_and_the_name_where_it_is_open(head: bytes, ending: str, kind: str) -> None:
+    assert detect_kind(head, ending) == kind

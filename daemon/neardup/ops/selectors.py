@@ -27,8 +27,7 @@ from neardup.errors import Fatal, NeardupError
 from neardup.pages.store import Pages, make_path, open_transfers
 from neardup.records import BadRow, Language, Story
 from neardup.source import list_rows
-from neardup.source.folder import SAMPLE_BYTES, extract_prose
-from neardup.source.listings import open_source
+from neardup.source.listings import SAMPLE_BYTES, extract_prose, open_source
 
 PAGES = 20
 ROWS = 500_000  # of the listing, among which the pages are chosen; more would take more than 4 s

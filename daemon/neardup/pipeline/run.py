@@ -49,7 +49,7 @@ from neardup.pipeline.worker import (
 from neardup.pipeline.writer import BatchLookup, Writer
 from neardup.records import BadRow, Checkpoint, Skip, StoredVersion, format_time
 from neardup.source import Source
-from neardup.source.folder import Folder
+from neardup.source.listings import Folder
 from neardup.telemetry.log import log
 from neardup.telemetry.metrics import measure_latencies, read_stage_seconds
 

@@ -1,7 +1,7 @@
 """Who lists the stories, behind one protocol: Athena, a manifest file, a folder, and the dead letters.
 
-`listings` opens what a configuration names, `athena` runs queries, `folder` finds pages.  `rows` reads files, `parse`
-makes stories of rows, and `documents` has the files and tables that are scanned.
+`listings` opens what a configuration names, `athena` runs queries.  `rows` reads files, `parse` makes stories of rows,
+and `documents` has the files and tables that are scanned.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator

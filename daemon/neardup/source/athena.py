@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import aioboto3  # type: ignore[import-untyped]
@@ -18,6 +18,7 @@ from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
+from neardup.config import Reference, Source
 from neardup.core.columns import ListedBlock
 from neardup.core.languages import Languages
 from neardup.errors import Fatal, Gone, Transient
@@ -37,24 +38,7 @@ NO_RETRIES = {"mode": "standard", "total_max_attempts": 1}  # `retry_call` repea
 
 OpenReader = Callable[[str], Awaitable[Reader]]
 Began = Callable[[Checkpoint], Awaitable[None]]
-
-
-class Queries(Protocol):
-    """What is asked of Athena, and where: see neardup.config.sections.
-
-    `backfill_sql` lists all stories, and `daily_sql` those updated since the `?` in it.
-    """
-
-    @property
-    def database(self) -> str: ...
-    @property
-    def workgroup(self) -> str: ...
-    @property
-    def output(self) -> str: ...
-    @property
-    def backfill_sql(self) -> str: ...
-    @property
-    def daily_sql(self) -> str: ...
+Queries = Source | Reference  # the sections of a configuration
 
 
 class QueryFailed(Transient):
