@@ -240,9 +240,8 @@ async def open_desk(config: Config, listen: str) -> "AsyncIterator[Desk]":
     Raises Misuse if other machines can reach the address and no token is set, or the file of the moderators is wrong;
     Fatal if the ledger does not exist, or the store cannot be opened; Transient if the ledger is locked.
     """
-    from neardup.moderation.desk.moderators import read_credentials
+    from neardup.moderation.desk.moderators import Keys, read_credentials
     from neardup.moderation.desk.parts import Connections, Desk, keep_reading_words
-    from neardup.moderation.desk.sessions import Keys
     from neardup.query.compare import load_story
     from neardup.query.search import TextSearch, TitleSearch, open_words
 

@@ -13,9 +13,8 @@ from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.verify.tiers import list_kinds
 from neardup.ledger.case_queue import FlaggedCase
 from neardup.ledger.similarities import Similarity
-from neardup.moderation.export.cases import ListedCase, Tally
 from neardup.moderation.export.formats import guard_text
-from neardup.moderation.export.page import write_page
+from neardup.moderation.export.page import ListedCase, Tally, write_page
 from neardup.moderation.export.tables import PAIR_COLUMNS, PAIR_TIMES, ExportRow
 from neardup.records import NO_SPANS, format_time
 

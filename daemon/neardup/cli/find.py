@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from neardup.config import Config
     from neardup.core.verify.clusters import Policy
     from neardup.moderation.evidence.alignment import Fragment
-    from neardup.moderation.export.passages import CopiedPassages
+    from neardup.moderation.export.page import CopiedPassages
     from neardup.moderation.export.tables import ExportRow
     from neardup.option_values import Format
     from neardup.pages.reader_pool import OpenReaderPool
@@ -155,7 +155,7 @@ async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:
     At most MOST_PAIRS pairs are printed, of which the first MAX_PAIRS_WITH_PASSAGES have their passages.
     """
     from neardup.ledger import clusters, flags, open_snapshot
-    from neardup.moderation.export.passages import MAX_PAIRS_WITH_PASSAGES, find_copied_passages
+    from neardup.moderation.export.page import MAX_PAIRS_WITH_PASSAGES, find_copied_passages
     from neardup.moderation.export.tables import export_row
     from neardup.records import format_count
 

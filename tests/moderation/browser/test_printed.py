@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.moderation.browser.test_evidence_file import opened, written
+from tests.moderation.browser.test_files import opened, written
 from tests.support.command import Neardup
 from tests.support.desk_browser import Desk, Moderator, signed_in
 from tests.support.languages import TAMIL

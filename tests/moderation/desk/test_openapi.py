@@ -15,9 +15,9 @@ from neardup.http.requests import METHOD_NOT_ALLOWED, NOT_FOUND
 from neardup.ledger import connect, meaning_flags
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
 from neardup.moderation.desk import api, api_messages
+from neardup.moderation.desk.addresses import parse_case_queue, parse_meaning_queue
 from neardup.moderation.desk.api import OPERATIONS, describe_api
 from neardup.moderation.desk.moderators import Moderator, add_moderator
-from neardup.moderation.desk.queues import parse_case_queue, parse_meaning_queue
 from neardup.moderation.export.tables import MEANING_COLUMNS
 
 from tests.support.command import Neardup, environment

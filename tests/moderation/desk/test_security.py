@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.http.tokens import is_loopback
 from neardup.ledger import connect
-from neardup.moderation.desk import sessions
-from neardup.moderation.desk.moderators import MAX_NAME_LENGTH, choose_local_path, clean_name, clean_note
+from neardup.moderation.desk import moderators
+from neardup.moderation.desk.moderators import MAX_NAME_LENGTH, Keys, choose_local_path, clean_name, clean_note
 from neardup.moderation.desk.security import MAX_BODY_BYTES
-from neardup.moderation.desk.sessions import Keys
 
 from tests.support.desk_client import TOKEN, desk, form_token, origin, post
 
@@ -134,11 +133,11 @@ def test_loopback_addresses(host: str) -> None:
 @given(st.text(), st.text(), st.text())
 def test_only_the_key_makes_a_form_token(session: str, other: str, text: str) -> None:
     keys = Keys.of("")
-    made = sessions.make_form_token(keys, session)
-    assert sessions.is_form_token(keys, session, made)
-    assert sessions.is_form_token(keys, other, made) == (session == other)
-    assert not sessions.is_form_token(Keys.of(""), session, made), "two processes share a key"
-    assert sessions.is_form_token(keys, session, text) == (text == made)
+    made = moderators.make_form_token(keys, session)
+    assert moderators.is_form_token(keys, session, made)
+    assert moderators.is_form_token(keys, other, made) == (session == other)
+    assert not moderators.is_form_token(Keys.of(""), session, made), "two processes share a key"
+    assert moderators.is_form_token(keys, session, text) == (text == made)
 
 
 @given(st.text())

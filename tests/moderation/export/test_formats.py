@@ -1,6 +1,11 @@
-"""Laws: each format, read by other libraries, returns the same pairs; and no cell runs as a formula."""
+"""Laws: each format, read by other libraries, returns the same pairs.  No cell of a CSV file begins a formula, however
+a spreadsheet splits and trims the file: the text is unchanged except for added apostrophes, and harmless text
+altogether.
+"""
 
 import re
+import sys
+import unicodedata
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,14 +14,59 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from neardup.moderation.export.formats import MAX_ROWS, write_csv, write_jsonl, write_parquet, write_xlsx
+from neardup.core.languages import LANGUAGES
+from neardup.moderation.export.formats import MAX_ROWS, guard_text, write_csv, write_jsonl, write_parquet, write_xlsx
 from neardup.moderation.export.tables import PAIR_COLUMNS, PAIR_IDS, PAIR_TIMES, PAIRS, ExportRow
 from neardup.option_values import FORMATS, Format, format_of, read_target
+from neardup.records import Language
 from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
 from pyarrow import parquet  # type: ignore[import-untyped]
 
-from tests.moderation.export.test_guard import would_run
 from tests.support.exported_pairs import ATTACKING, of_csv, of_xlsx, pair, pairs_of, read_csv, read_jsonl, read_xlsx
+from tests.support.hostile_titles import TITLES
+from tests.support.languages import TEXTS
+
+SIGNS = "=+-@"
+hostile = st.text(st.sampled_from("=+-@＝＋－＠﹢⁻−a'\";,\t\r\n \ufeff\u200b\u202e\u0301\u00a0\x00\x0bक"), max_size=12)
+texts = hostile | st.text(st.characters(codec="utf-8")) | st.sampled_from(TITLES)
+
+
+def would_run(cell: str) -> bool:
+    """Whether the most permissive spreadsheet would run a cell as a formula."""
+    seen = [c for c in cell if c != '"' and unicodedata.category(c)[0] not in "CMZ"]
+    return bool(seen) and unicodedata.normalize("NFKC", seen[0])[0] in f"{SIGNS}\u2212"
+
+
+@given(texts)
+@example("=")
+@example(';""=1')
+def test_no_part_of_a_cell_runs_as_a_formula(text: str) -> None:
+    cell = guard_text(text)
+    for part in (cell, *re.split("[;\t\r\n]", cell)):
+        assert not would_run(part), f"{cell!a} would run {part!a}"
+
+
+@given(texts)
+def test_guarding_only_adds_apostrophes(text: str) -> None:
+    assert guard_text(text).replace("'", "") == text.replace("'", "")
+
+
+@given(texts)
+def test_guarding_is_idempotent(text: str) -> None:
+    assert guard_text(guard_text(text)) == guard_text(text)
+
+
+def test_compatibility_forms_of_signs_are_guarded() -> None:
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        if not 0xD800 <= code < 0xE000 and unicodedata.normalize("NFKC", character)[0] in SIGNS:
+            assert guard_text(f"{character}1") == f"'{character}1", ascii(character)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_prose_is_unchanged(language: Language) -> None:
+    for text in (TEXTS[language], f"{TEXTS[language]} - 2", f"({TEXTS[language]}; 1 + 1 = 2)", f"“{TEXTS[language]}”"):
+        assert guard_text(text) == text
 
 
 @settings(deadline=None)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR
 from neardup.ledger import cases
-from neardup.moderation.export import cases as listing
-from neardup.moderation.export.cases import share_fairly
+from neardup.moderation.export import page as listing
+from neardup.moderation.export.page import share_fairly
 from neardup.moderation.export.tables import ExportRow
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.moderation.templating import make_visible

@@ -26,7 +26,7 @@
     /login /logout /name            the access token and the moderator's name
     /api/                           cases and verdicts as JSON, for programs; see neardup.moderation.desk.api, and
                                     /api/openapi.json
-    /healthz /metrics               for a container's engine and Prometheus; see neardup.moderation.desk.health
+    /healthz /metrics               for a container's engine and Prometheus; see neardup.moderation.desk.app
     /static/                        style sheets, the script of the keyboard shortcuts
 
 Every page works without scripts.

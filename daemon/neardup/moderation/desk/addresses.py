@@ -1,19 +1,51 @@
-"""The addresses of the desk: a story stands in them by its id in the listing, whether that is an integer or a name.
+"""The addresses of the desk: the stories that stand in them, the queues in their queries, and the places in a queue.
 
-An id is percent-encoded, so that a slash in it is no step between folders.  Proxies refuse addresses of more than about
-8,000 bytes: stories with a very long name stand in addresses by the integer that is made from the name, which is
-accepted everywhere.
+A story stands in an address by its id in the listing, an integer or a name, percent-encoded, so that a slash in it is
+no step between folders.  Proxies refuse addresses of more than about 8,000 bytes: stories with a very long name stand
+there by the integer that is made from the name, which is accepted everywhere.
+
+Moderators work through the queue of cases; the translated and retold pairs have one of their own.  The query string of
+an address says what a queue lists, in which order, and where in it the page stands.  Other moderators decide cases
+meanwhile, so a position is looked up again, around the one at which the page was rendered.
 """
 
-from aiohttp import web
+import sqlite3
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time
+from functools import partial
+from typing import Any, Self
+from urllib.parse import urlencode
 
-from neardup.records import ShownId
+from aiohttp import web
+from msgspec import Struct
+from msgspec.structs import replace
+
+from neardup.config import Config
+from neardup.core.verify.tiers import find_tier
+from neardup.ledger import case_queue, cases, flags, names
+from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelection, Complained, Inbox, Order
+from neardup.ledger.flags import Selection
+from neardup.moderation.desk.moderators import Moderator
+from neardup.moderation.interface import translate_later
+from neardup.records import DECIDING, PERMITTED, STATUSES, Language, ShownId, show_id
 from neardup.source.parse import make_printable, parse_id, quote_id
 
 Pair = tuple[int, int]  # the lower integer first
 ShownPair = tuple[ShownId, ShownId]
 LONGEST = 2_000  # bytes of an id; an address has at most two
 STORY, PAIR, AUTHOR = "{story:[^/]+}", "{a:[^/]+}/{b:[^/]+}", "{author:[^/]+}"  # in the paths of routes
+MEANING_STATUSES: dict[str, tuple[str, ...]] = {
+    "open": ("open",),
+    "judged": DECIDING,
+    "every": STATUSES,
+    **{status: (status,) for status in (PERMITTED, *DECIDING)},
+}
+SHOWN = "shown"  # the value of `same_author` that admits the hidden flags between stories of one author
+OPEN_FLAGS = Selection()
+MAX_NUMBER = 10_000_000
+CASE_STATUSES = (OPEN, JUDGED, EVERY, PERMITTED, *DECIDING)
+EVERY_CASE = CaseSelection()
+MAX_SHIFT = 50  # positions that a case may have moved in the queue since its page was rendered
 
 
 def quote_shown_id(shown: ShownId) -> str:
@@ -71,3 +103,245 @@ def read_pair(request: web.Request) -> Pair:
 def find_page_of_form(request: web.Request) -> str:
     """The address of the page whose form was posted to this path, which has the action as its last segment."""
     return request.rel_url.raw_path.rpartition("/")[0]
+
+
+# The queues in the queries of addresses.
+
+
+class CaseQueue(Struct, frozen=True):
+    """A queue of cases: its selection and its order."""
+
+    selection: CaseSelection = EVERY_CASE
+    order: Order = Order.SIMILARITY
+
+    def only(self, **filters: Any) -> Self:
+        """The queue with other values for these fields of its selection."""
+        return replace(self, selection=replace(self.selection, **filters))
+
+    def ordered_by(self, order: Order) -> Self:
+        """The queue in another order."""
+        return replace(self, order=order)
+
+
+def parse_case_queue(query: Mapping[str, str], config: Config, moderator: Moderator) -> CaseQueue:
+    """The queue of a query; without a language, that of the languages of the moderator.
+
+    It has the cases of one author if `detection.same_author` keeps them.
+
+    Raises HTTPBadRequest if a filter is invalid.
+    """
+    value = partial(_find_value, query)
+    language, kind, status, authors = value("language"), value("kind"), value("status"), value("authors")
+    similarity, since, until = value("similarity"), value("since"), value("until")
+    inbox, complaint = value("inbox"), value("complaint")
+    try:
+        selection = CaseSelection(
+            languages=(config.registry.find(language),) if language else moderator.languages,
+            kind=find_tier(kind).kind if kind else None,
+            status=CASE_STATUSES[CASE_STATUSES.index(status or OPEN)],
+            similarity=parse_share(similarity) if similarity else None,
+            author=value("author"),
+            authors=Authors(authors) if authors else None,
+            catalogue=value("catalogue"),
+            decided_by=value("decided_by"),
+            since=_parse_day(since) if since else None,
+            until=_parse_day(until) if until else None,
+            inbox=Inbox(inbox) if inbox else None,
+            moderator=moderator.name,
+            hidden=config.detection.same_author == "keep",
+            complaint=Complained(complaint) if complaint else None,
+        )
+        return CaseQueue(selection, Order(value("sort") or Order.SIMILARITY))
+    except (ValueError, KeyError):
+        raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter")) from None
+
+
+def format_case_query(queue: CaseQueue, **more: object) -> str:
+    """The query string of a queue and of further parameters; "" if all have their defaults."""
+    selection = queue.selection
+    parameters = {
+        "language": selection.languages[0] if len(selection.languages) == 1 else None,
+        "kind": selection.kind,
+        "status": None if selection.status == OPEN else selection.status,
+        "similarity": selection.similarity,
+        "author": selection.author,
+        "authors": selection.authors,
+        "catalogue": selection.catalogue,
+        "decided_by": selection.decided_by,
+        "since": None if selection.since is None else format_day(selection.since),
+        "until": None if selection.until is None else format_day(selection.until),
+        "inbox": selection.inbox,
+        "complaint": selection.complaint,
+        "sort": None if queue.order is Order.SIMILARITY else queue.order,
+    } | more
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""
+
+
+def _find_value(query: Mapping[str, str], name: str) -> str | None:
+    """A parameter of a query; None if it is missing or blank."""
+    return query.get(name, "").strip() or None
+
+
+def _parse_day(text: str) -> int:
+    """The milliseconds at which a day begins in UTC."""
+    return int(datetime.combine(date.fromisoformat(text), time(), UTC).timestamp() * 1000)
+
+
+def format_day(milliseconds: int) -> str:
+    """The inverse of `_parse_day`."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).date().isoformat()
+
+
+class MeaningQueue(Struct, frozen=True):
+    """A queue of translated and retold pairs: their selection, the widest margin first.
+
+    `story` is the id of the only story whose pairs are selected, as it was given.
+    """
+
+    selection: Selection = OPEN_FLAGS
+    story: str | None = None
+
+    def only(self, **filters: Any) -> Self:
+        """The queue with other values for these fields of its selection."""
+        return replace(self, selection=replace(self.selection, **filters))
+
+
+def parse_meaning_queue(query: Mapping[str, str], config: Config) -> MeaningQueue:
+    """The queue of a query, with the pairs of one author if `detection.same_author` keeps them.
+
+    Raises HTTPBadRequest if a language, kind, status or id is invalid.
+    """
+    value = partial(_find_value, query)
+    try:
+        language, kind, status, story = value("language"), value("kind"), value("status"), value("story")
+        selection = Selection(
+            languages=(config.registry.find(language),) if language else (),
+            kinds=(find_tier(kind).kind,) if kind else (),
+            statuses=MEANING_STATUSES[status or "open"],
+            author=value("author"),
+            story=parse_id(story) if story else None,
+            catalogue=value("catalogue"),
+            same_author={None: config.detection.same_author == "keep", SHOWN: True}[value("same_author")],
+        )
+        return MeaningQueue(selection, story)
+    except (ValueError, KeyError):
+        raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter")) from None
+
+
+def format_meaning_query(queue: MeaningQueue, **more: object) -> str:
+    """The query string of a queue and of further parameters; "" if all have their defaults."""
+    selection = queue.selection
+    language: tuple[Language, ...] = selection.languages
+    parameters = {
+        "language": language[0] if language else None,
+        "kind": selection.kinds[0] if selection.kinds else None,
+        "status": next(name for name, statuses in MEANING_STATUSES.items() if statuses == selection.statuses),
+        "author": selection.author,
+        "story": queue.story,
+        "catalogue": selection.catalogue,
+        "same_author": SHOWN if selection.same_author else None,
+    } | more
+    if parameters["status"] == "open":
+        del parameters["status"]
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""
+
+
+def add_word(query: str, word: int | None) -> str:
+    """A query string with the word that a pair's page begins at; many links differ only in it."""
+    return query if word is None else f"{query}{'&' if query else '?'}word={word}"
+
+
+def read_number(query: Mapping[str, str], name: str) -> int | None:
+    """A parameter that is a number from 0 to MAX_NUMBER; None if it is missing.  Raises HTTPBadRequest."""
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) <= MAX_NUMBER):
+        raise web.HTTPBadRequest(reason=translate_later("The address has an invalid number"))
+    return int(text)
+
+
+def read_page_number(query: Mapping[str, str]) -> int:
+    """The page of a list, counted from 1; the first one if none is named.  Raises HTTPBadRequest."""
+    return max(read_number(query, "page") or 1, 1)
+
+
+def parse_share(text: str) -> float:
+    """A share, 0 to 1.  Raises ValueError."""
+    share = float(text)
+    if not 0 <= share <= 1:
+        raise ValueError(text)
+    return share
+
+
+# The places of a case in a queue, and of a pair in its case.
+
+
+class QueuePosition(Struct, frozen=True):
+    """The position of a case in a queue, from 0, and its neighbours, which are cases that no other moderator holds.
+
+    If it is not `in_queue`, the position is the one that it would have.
+    """
+
+    at: int
+    in_queue: bool
+    before: int | None
+    after: int | None
+
+
+class PlaceInCase(Struct, frozen=True):
+    """The case of a pair, its neighbours among the pairs of the case, and the next one without a verdict.
+
+    There are no neighbours of a pair that does not count in the case, and no case of a flag that was withdrawn.
+    """
+
+    case_id: ShownId | None
+    before: ShownPair | None = None
+    after: ShownPair | None = None
+    next_open: ShownPair | None = None
+
+
+def find_case_position(db: sqlite3.Connection, queue: CaseQueue, case_id: int, at: int) -> QueuePosition:
+    """The current position of a case that was at position `at`.
+
+    A case that has left the queue keeps its place before the case that is there now.
+    """
+    first = max(at - MAX_SHIFT, 0)
+    found = case_queue.select_ids(db, queue.selection, queue.order, limit=2 * MAX_SHIFT + 2, offset=first)
+    mine = queue.selection.moderator
+    held = {n for n, lease in cases.read_held_leases(db, found).items() if lease.moderator != mine} - {case_id}
+    in_queue = case_id in found
+    n = found.index(case_id) if in_queue else min(at - first, len(found))
+    return QueuePosition(
+        first + n,
+        in_queue,
+        before=next((other for other in reversed(found[:n]) if other not in held), None),
+        after=next((other for other in found[n + in_queue :] if other not in held), None),
+    )
+
+
+def place_in_case(db: sqlite3.Connection, pair: Pair) -> PlaceInCase:
+    """The place of a pair, a < b, in its case, whose most severe pairs come first.
+
+    The pairs without a verdict are walked through from this one to the last, and then from the first one on.
+    """
+    row = flags.read_pair(db, *pair)
+    case_id = None if row is None else cases.find_case(db, row["story_id"])
+    if row is None or case_id is None:
+        return PlaceInCase(None)
+    statuses = cases.read_statuses(db, case_id)
+    ids = list(statuses)
+    n = ids.index(row["flag_id"]) if row["flag_id"] in statuses else len(ids)
+    to_decide = [flag_id for flag_id in (*ids[n + 1 :], *ids[:n]) if statuses[flag_id] == "open"]
+    places = (ids[n - 1 : n] if n < len(ids) else [], ids[n + 1 : n + 2], to_decide[:1])
+    described = flags.list_pairs(db, [flag_id for place in places for flag_id in place])
+    pair_of = {flag["flag_id"]: make_shown_pair(flag) for flag in described}
+    [case_shown] = names.read_shown_ids(db, [case_id]).values()
+    return PlaceInCase(case_shown, *(pair_of[place[0]] if place else None for place in places))
+
+
+def make_shown_pair(flag: Mapping[str, Any]) -> ShownPair:
+    """The ids of a row of one of the views of pairs, as they are shown."""
+    return show_id(flag["story_id"], flag["story_name"]), show_id(flag["matched_id"], flag["matched_name"])

@@ -41,14 +41,25 @@ from neardup.http.requests import (
 from neardup.ledger import cases
 from neardup.ledger import complaints as ledger_complaints
 from neardup.ledger.complaints import Complaint
-from neardup.moderation.desk import api_answers, complaints, deciding, meaning, second_reviews
+from neardup.moderation.desk import api_answers, complaints, deciding, meaning
 from neardup.moderation.desk import api_messages as messages
-from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY, read_author_id, read_pair, read_story_id
+from neardup.moderation.desk.addresses import (
+    AUTHOR,
+    MAX_NUMBER,
+    PAIR,
+    STORY,
+    parse_case_queue,
+    parse_meaning_queue,
+    read_author_id,
+    read_number,
+    read_pair,
+    read_story_id,
+)
 from neardup.moderation.desk.api_messages import Problem
+from neardup.moderation.desk.cases import record_second_review
 from neardup.moderation.desk.deciding import NewVerdict
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, get_desk
-from neardup.moderation.desk.queues import MAX_NUMBER, parse_case_queue, parse_meaning_queue, read_number
 from neardup.moderation.desk.security import CONFLICT, HELD
 from neardup.records import Verdict
 from neardup.source.parse import LONGEST_NAME
@@ -222,7 +233,7 @@ async def review_case(call: Call) -> messages.SecondAnswer:
         call.make_verdict(call.body.verdict),
         call.desk.config.review.second_reviews,
     )
-    done = await call.desk.ledger.write(second_reviews.record, case_id, given, share)
+    done = await call.desk.ledger.write(record_second_review, case_id, given, share)
     if done is not None:
         announce_verdict(call.desk, done, Verdict.REOPENED)
     return await list_second_reviews(call)

@@ -24,10 +24,10 @@ from neardup.ledger import complaints as ledger_complaints
 from neardup.ledger.complaints import Complaint
 from neardup.ledger.marks import read_marks
 from neardup.moderation.desk import api_messages as messages
-from neardup.moderation.desk import deciding, second_reviews
-from neardup.moderation.desk.addresses import Pair
+from neardup.moderation.desk import deciding
+from neardup.moderation.desk.addresses import CaseQueue, MeaningQueue, Pair
+from neardup.moderation.desk.cases import BlindCase, list_blind_cases
 from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.desk.queues import CaseQueue, MeaningQueue
 from neardup.moderation.export.tables import MEANING_PAIRS, convert_meaning_row
 from neardup.records import Marks, ShownId, format_time
 
@@ -115,11 +115,11 @@ def list_second_reviews(
     db: sqlite3.Connection, share: float, moderator: Moderator, first: int, limit: int
 ) -> messages.SecondAnswer:
     """The cases that wait for a second review, from position `first`, with nothing that a verdict has changed."""
-    total, found = second_reviews.list_blind_cases(db, share, moderator, first, limit)
+    total, found = list_blind_cases(db, share, moderator, first, limit)
     return messages.SecondAnswer(total=total, cases=[_blind_case(db, case) for case in found])
 
 
-def _blind_case(db: sqlite3.Connection, case: second_reviews.BlindCase) -> messages.BlindCase:
+def _blind_case(db: sqlite3.Connection, case: BlindCase) -> messages.BlindCase:
     row = case.row
     marks = read_marks(db, [row["lead"]]).get(row["lead"], ())
     listed = _list_case(row, names.read_shown_ids(db, (row["case_id"], row["lead"])), None, marks)

@@ -10,9 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 
 from neardup.ledger.case_queue import Authors, Complained, Inbox, Order
 from neardup.moderation.desk import complaints
-from neardup.moderation.desk.deciding import OFFERED
-from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, clean_note
-from neardup.moderation.desk.queues import CASE_STATUSES, MAX_NUMBER, MEANING_STATUSES, SHOWN
+from neardup.moderation.desk.addresses import CASE_STATUSES, MAX_NUMBER, MEANING_STATUSES, SHOWN
+from neardup.moderation.desk.moderators import MAX_NOTE_LENGTH, OFFERED, clean_note
 from neardup.records import DECIDING, ShownId, Verdict
 
 PAGE_SIZE, LARGEST_PAGE = 50, 200

@@ -16,13 +16,17 @@ from neardup.ledger.authors import Copies, FlaggedAuthor, History
 from neardup.ledger.case_queue import EVERY, CaseSelection
 from neardup.ledger.marks import MarkedAuthor, MarkFilter
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.addresses import make_author_url, read_author_id
-from neardup.moderation.desk.deciding import NewVerdict
+from neardup.moderation.desk.addresses import (
+    CaseQueue,
+    format_case_query,
+    make_author_url,
+    read_author_id,
+    read_page_number,
+)
+from neardup.moderation.desk.deciding import NewVerdict, read_verdict
 from neardup.moderation.desk.moderators import Right
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import get_desk
-from neardup.moderation.desk.queues import CaseQueue, format_case_query, read_page_number
-from neardup.moderation.desk.verdict_forms import read_verdict
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_history
 from neardup.records import Verdict

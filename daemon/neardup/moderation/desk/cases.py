@@ -1,7 +1,11 @@
-"""The first page of the desk, the cases of a selection; and the page of a case.
+"""The first page of the desk, the cases of a selection; the page of a case; and blind second reviews of cases.
 
 The list has ten cases a page, each with the pair that shows it best, and a form for one verdict on chosen ones.  The
 page of a case has the report of its lead, its pairs as evidence, its cluster, and the form for one verdict.
+
+The page of a second review shows the pairs of the next case of the chosen share and leads to their evidence, none of it
+with a verdict, a note, or the record of an author.  That keeps the second judgement apart; a moderator who opens the
+case itself is shown everything.
 """
 
 import json
@@ -16,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from neardup.core.verify.tiers import list_kinds
+from neardup.errors import Conflict
 from neardup.ledger import (
     Row,
     case_queue,
@@ -36,12 +41,7 @@ from neardup.ledger.flags import Selection
 from neardup.ledger.marks import read_marks
 from neardup.ledger.serials import SerialMatch
 from neardup.moderation.desk import deciding
-from neardup.moderation.desk.addresses import read_story_id
-from neardup.moderation.desk.deciding import Decision, describe_state, read_decision
-from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.desk.pages import render_page, require_moderator
-from neardup.moderation.desk.parts import get_desk
-from neardup.moderation.desk.queues import (
+from neardup.moderation.desk.addresses import (
     CaseQueue,
     QueuePosition,
     add_word,
@@ -49,14 +49,28 @@ from neardup.moderation.desk.queues import (
     format_case_query,
     format_day,
     parse_case_queue,
+    quote_shown_id,
     read_number,
     read_page_number,
+    read_story_id,
 )
+from neardup.moderation.desk.deciding import (
+    Decision,
+    NewVerdict,
+    describe_state,
+    read_decision,
+    read_verdict,
+    render_conflict,
+)
+from neardup.moderation.desk.moderators import Moderator, Right
+from neardup.moderation.desk.pages import render_page, require_moderator
+from neardup.moderation.desk.pair import hide_decision
+from neardup.moderation.desk.parts import announce_verdict, get_desk
 from neardup.moderation.desk.story import StoryDetails, make_report_values, read_story_details
-from neardup.moderation.evidence.graph import Graph, choose_drawn, lay_out
+from neardup.moderation.evidence.page import Graph, choose_drawn, lay_out
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import STATUS_NAMES, describe_case, describe_cluster_order
-from neardup.records import DECIDING, PERMITTED, STATUSES, ShownId
+from neardup.records import DECIDING, PERMITTED, STATUSES, ShownId, Verdict
 
 PAGE_SIZE = 10
 LEAST_SIMILARITIES = (0.25, 0.5, 0.75)  # offered as filters
@@ -284,3 +298,73 @@ def _read_cluster(db: sqlite3.Connection, case_id: int) -> ClusterDetails | None
         [known[story] for story in shown],
         lay_out(cluster, edges, (), known),
     )
+
+
+# Blind second reviews.
+
+
+class BlindCase(Struct, frozen=True):
+    """A case (a row of `case_queue.read_case`) with its first pairs, as if nothing were decided.
+
+    `shown_id` is the id of the case, `seen` identifies the state of its flags, for detecting conflicts.
+    """
+
+    row: Row
+    shown_id: ShownId
+    pairs: list[dict[str, Any]]
+    seen: str
+
+
+async def show_second_review(request: web.Request) -> web.Response:
+    """GET /second: the next case that waits for a second review by the moderator."""
+    moderator, desk = require_moderator(request), get_desk(request)
+    await desk.ledger.refresh_cases()
+    waiting, found = await desk.ledger.read(list_blind_cases, desk.config.review.second_reviews, moderator, 0, 1)
+    case = found[0] if found else None
+    action = case and f"/second/{quote_shown_id(case.shown_id)}/verdict"
+    return render_page(request, "second.html.j2", case=case, waiting=waiting, action=action, offered=DECIDING)
+
+
+async def review_case(request: web.Request) -> web.StreamResponse:
+    """POST /second/ID/verdict: fields `verdict`, `note` and `seen`; leads to the next case."""
+    desk, case_id, given = get_desk(request), read_story_id(request), read_verdict(request)
+    if given.verdict not in DECIDING:
+        raise web.HTTPBadRequest(reason=translate_later("Unknown verdict"))
+    await desk.ledger.refresh_cases()
+    try:
+        decision = await desk.ledger.write(record_second_review, case_id, given, desk.config.review.second_reviews)
+    except Conflict as error:
+        return render_conflict(request, error, "/second")
+    if decision is not None:
+        announce_verdict(desk, decision, Verdict.REOPENED)
+    raise web.HTTPSeeOther("/second")
+
+
+def list_blind_cases(
+    db: sqlite3.Connection, share: float, moderator: Moderator, first: int, limit: int
+) -> tuple[int, list[BlindCase]]:
+    """How many cases, of this share of the decided ones, wait for the moderator, and some of them from `first` on."""
+    if Right.DECIDE not in moderator.rights:
+        return 0, []
+    waiting = second_reviews.list_waiting(db, share, moderator.name, moderator.languages)
+    chosen = waiting[first : first + limit]
+    shown = names.read_shown_ids(db, chosen)
+    found = []
+    for case_id in chosen:
+        if (row := case_queue.read_case(db, case_id)) is not None:
+            flag_ids = cases.list_flags(db, case_id)
+            pairs = [hide_decision(flag) for flag in flags.list_pairs(db, flag_ids[:SHOWN_PAIRS])]
+            found.append(BlindCase(row, shown[case_id], pairs, verdicts.identify_state(db, flag_ids)))
+    return len(waiting), found
+
+
+def record_second_review(db: sqlite3.Connection, case_id: int, given: NewVerdict, share: float) -> int | None:
+    """Record a second review; returns the number of the decision by which the case is open again, None if both agree.
+
+    Raises Conflict where the case does not wait for one by this moderator, and NotPermitted.
+    """
+    moderator = given.moderator
+    moderator.require(flags.read_languages(db, cases.list_flags(db, case_id)))
+    if case_id not in second_reviews.list_waiting(db, share, moderator.name, moderator.languages):
+        raise Conflict("this case does not wait for a second review any more")
+    return second_reviews.record(db, case_id, given.verdict, given.note, moderator.name, given.seen)

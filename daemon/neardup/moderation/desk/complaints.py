@@ -10,7 +10,7 @@ from aiohttp import web
 
 from neardup.ledger import complaints, now_ms
 from neardup.ledger.complaints import ANSWERS, BY_HAND, NOTICES, Closed, Complaint, Step
-from neardup.moderation.desk.addresses import read_story_id
+from neardup.moderation.desk.addresses import read_number, read_page_number, read_story_id
 from neardup.moderation.desk.moderators import Moderator, Right, clean_name, clean_note
 from neardup.moderation.desk.pages import (
     SendAgain,
@@ -20,7 +20,6 @@ from neardup.moderation.desk.pages import (
     require_sender,
 )
 from neardup.moderation.desk.parts import FORM, Desk, get_desk
-from neardup.moderation.desk.queues import read_number, read_page_number
 from neardup.moderation.interface import translate_later
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, make_evidence, receive
 from neardup.records import Language

@@ -12,20 +12,23 @@ from neardup.core.text.chunks import cut_chunks
 from neardup.core.verify.tiers import list_kinds_of_meaning
 from neardup.errors import Conflict
 from neardup.ledger import Row, meaning_flags, verdicts
-from neardup.moderation.desk.addresses import Pair, ShownPair, find_page_of_form, make_pair_url, read_pair
-from neardup.moderation.desk.deciding import NewVerdict
-from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.desk.pages import render_page, require_moderator
-from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, get_desk, load_text
-from neardup.moderation.desk.queues import (
+from neardup.moderation.desk.addresses import (
     MEANING_STATUSES,
     MeaningQueue,
+    Pair,
+    ShownPair,
+    find_page_of_form,
     format_meaning_query,
+    make_pair_url,
     make_shown_pair,
     parse_meaning_queue,
     read_page_number,
+    read_pair,
 )
-from neardup.moderation.desk.verdict_forms import read_query, read_verdict, render_conflict
+from neardup.moderation.desk.deciding import NewVerdict, read_query, read_verdict, render_conflict
+from neardup.moderation.desk.moderators import Moderator
+from neardup.moderation.desk.pages import render_page, require_moderator
+from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, get_desk, load_text
 from neardup.moderation.interface import translate_later
 from neardup.query.compare import describe_stories
 from neardup.query.evidence import LoadedStory

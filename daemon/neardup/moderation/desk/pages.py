@@ -19,20 +19,25 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from neardup.config.sections import Review
 from neardup.core.languages import Languages
 from neardup.http.requests import Handler
-from neardup.moderation.desk import sessions
-from neardup.moderation.desk.addresses import make_author_url, make_case_url, make_pair_url, make_story_url
-from neardup.moderation.desk.deciding import OFFERED
+from neardup.moderation.desk import moderators
+from neardup.moderation.desk.addresses import (
+    format_meaning_query,
+    make_author_url,
+    make_case_url,
+    make_pair_url,
+    make_story_url,
+)
 from neardup.moderation.desk.moderators import (
+    LOGIN_COOKIE,
     MAX_NOTE_LENGTH,
     NAME_COOKIE,
+    OFFERED,
     Moderator,
     choose_local_path,
     clean_name,
     clean_note,
 )
 from neardup.moderation.desk.parts import FORM, SESSION, get_desk
-from neardup.moderation.desk.queues import format_meaning_query
-from neardup.moderation.desk.sessions import LOGIN_COOKIE, set_cookie
 from neardup.moderation.interface import CURRENT, ENGLISH, Interface, gettext, number, translate_later
 from neardup.moderation.templating import hash_for_csp, make_environment, make_font_rules, read_static
 
@@ -50,7 +55,7 @@ def find_login(request: web.Request) -> Moderator | None:
     session = request.get(SESSION)
     if session is None or not desk.needs_login:
         return None
-    return sessions.find_login(desk.keys, session, request.cookies.get(LOGIN_COOKIE, ""), desk.moderators())
+    return moderators.find_login(desk.keys, session, request.cookies.get(LOGIN_COOKIE, ""), desk.moderators())
 
 
 class SendAgain(Exception):
@@ -94,6 +99,24 @@ def read_note(text: str) -> str:
         limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
         raise SendAgain(400, translate_later("The note is too long"), limit)
     return note
+
+
+def set_cookie(
+    request: web.Request, response: web.StreamResponse, name: str, value: str, seconds: int | None = None
+) -> None:
+    """Set a cookie that scripts cannot read, requests from other sites do not carry, and only TLS carries if it can."""
+    response.set_cookie(
+        name, value, max_age=seconds, httponly=True, samesite="Strict", path="/", secure=is_over_tls(request)
+    )
+
+
+def is_over_tls(request: web.Request) -> bool:
+    """Whether the browser reached the desk, or the proxy before it, over TLS.
+
+    The headers are believed from everyone: who forges them only makes the own cookies stricter.
+    """
+    schemes = request.scheme, request.headers.get("X-Forwarded-Proto", ""), request.headers.get("Origin", "")
+    return any(scheme.partition(",")[0].partition(":")[0].strip().lower() == "https" for scheme in schemes)
 
 
 @cache
@@ -189,7 +212,7 @@ def render_page(request: web.Request, template: str, status: int = 200, **values
         _open_templates(get_desk(request).config.registry)
         .get_template(template)
         .render(
-            token=sessions.make_form_token(get_desk(request).keys, session) if session else "",
+            token=moderators.make_form_token(get_desk(request).keys, session) if session else "",
             moderator=moderator.name if moderator else "",
             has_moderators=get_desk(request).has_moderators,
             can_log_out=find_login(request) is not None,

@@ -18,14 +18,20 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.ledger import Row, authors, flags, names, passages, serials, similarities, verdicts
 from neardup.ledger.authors import History
 from neardup.ledger.serials import SerialMatch
-from neardup.moderation.desk.addresses import Pair, read_pair
+from neardup.moderation.desk.addresses import (
+    Pair,
+    PlaceInCase,
+    format_case_query,
+    parse_case_queue,
+    place_in_case,
+    read_number,
+    read_pair,
+)
 from neardup.moderation.desk.deciding import Decision, read_decision
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import Desk, get_desk, load_text
 from neardup.moderation.desk.permissions import make_prefilled_query
-from neardup.moderation.desk.queues import PlaceInCase, format_case_query, parse_case_queue, place_in_case, read_number
-from neardup.moderation.evidence.graph import Graph
-from neardup.moderation.evidence.page import draw_cluster, find_passage, make_template_values
+from neardup.moderation.evidence.page import Graph, draw_cluster, find_passage, make_template_values
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_history, describe_serial_match
 from neardup.query.compare import describe_stories

@@ -18,8 +18,7 @@ from msgspec import Struct, field
 from neardup.config import Config
 from neardup.errors import LedgerReplaced, NeardupError, Transient
 from neardup.ledger import Ledger, cases, connect, now_ms, permissions, read, snapshot
-from neardup.moderation.desk.moderators import Moderator
-from neardup.moderation.desk.sessions import Keys, LoginLimit
+from neardup.moderation.desk.moderators import Keys, LoginLimit, Moderator
 from neardup.moderation.interface import gettext
 from neardup.pages.reader_pool import ReaderPool
 from neardup.query.compare import load_story

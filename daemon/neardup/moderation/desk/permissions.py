@@ -13,10 +13,10 @@ from aiohttp import web
 
 from neardup.ledger import now_ms, permissions, stories
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused
+from neardup.moderation.desk.addresses import read_number, read_page_number
 from neardup.moderation.desk.moderators import Moderator, Right
 from neardup.moderation.desk.pages import render_page, require_moderator, require_sender
 from neardup.moderation.desk.parts import FORM, get_desk
-from neardup.moderation.desk.queues import read_number, read_page_number
 from neardup.moderation.interface import translate_later
 from neardup.moderation.permissions import FIELDS, WrongField, parse_grant
 from neardup.records import Language, show_id

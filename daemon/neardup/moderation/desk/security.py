@@ -29,19 +29,28 @@ from neardup.http.requests import (
 )
 from neardup.http.tokens import match_token
 from neardup.ledger.cases import CaseHeld
-from neardup.moderation.desk import sessions
-from neardup.moderation.desk.moderators import NAME_COOKIE, NotPermitted, choose_local_path, clean_name
+from neardup.moderation.desk import moderators
+from neardup.moderation.desk.moderators import (
+    LOGIN_COOKIE,
+    LOGIN_SECONDS,
+    NAME_COOKIE,
+    SESSION_COOKIE,
+    NotPermitted,
+    choose_local_path,
+    clean_name,
+)
 from neardup.moderation.desk.pages import (
     SendAgain,
     choose_interface,
     find_login,
     is_for_programs,
+    is_over_tls,
     render_error_page,
     render_page,
     render_send_again,
+    set_cookie,
 )
 from neardup.moderation.desk.parts import FORM, SESSION, get_desk
-from neardup.moderation.desk.sessions import LOGIN_COOKIE, LOGIN_SECONDS, SESSION_COOKIE, is_over_tls, set_cookie
 from neardup.moderation.interface import gettext, translate_later
 from neardup.telemetry.log import log
 
@@ -137,10 +146,10 @@ async def ensure_session(request: web.Request, handler: Handler) -> web.StreamRe
     After a link on another site, browsers withhold the cookies, so a page that reloads the address comes first.
     """
     session = request.cookies.get(SESSION_COOKIE, "")
-    if sessions.is_session(session):
+    if moderators.is_session(session):
         request[SESSION] = session
         return await handler(request)
-    request[SESSION] = sessions.make_session()
+    request[SESSION] = moderators.make_session()
     if request.headers.get("Sec-Fetch-Site") == "cross-site" and request.method == "GET":
         return render_page(request, "continue.html.j2", address=request.path_qs)
     response = await handler(request)
@@ -155,7 +164,7 @@ async def check_forms(request: web.Request, handler: Handler) -> web.StreamRespo
         if not _is_same_origin(request):
             raise web.HTTPForbidden(reason=translate_later("This form was not sent from this desk"))
         form = request[FORM] = await _read_form(request)
-        if not sessions.is_form_token(get_desk(request).keys, request[SESSION], form.get("token", "")):
+        if not moderators.is_form_token(get_desk(request).keys, request[SESSION], form.get("token", "")):
             return render_send_again(
                 request,
                 403,
@@ -236,13 +245,13 @@ async def log_in(request: web.Request) -> web.StreamResponse:
     desk.login_limit.accept(client)
     response = web.Response(status=303, headers={"Location": back})
     session = renew_session(request, response)
-    set_cookie(request, response, LOGIN_COOKIE, sessions.sign_login(desk.keys, session, holder), LOGIN_SECONDS)
+    set_cookie(request, response, LOGIN_COOKIE, moderators.sign_login(desk.keys, session, holder), LOGIN_SECONDS)
     return response
 
 
 async def log_out(request: web.Request) -> web.StreamResponse:
     """POST /logout: ends the login, and forgets the name."""
-    sessions.log_out(get_desk(request).keys, request[SESSION])
+    moderators.log_out(get_desk(request).keys, request[SESSION])
     response = web.Response(status=303, headers={"Location": "/login"})
     renew_session(request, response)
     for name in (LOGIN_COOKIE, NAME_COOKIE):
@@ -252,7 +261,7 @@ async def log_out(request: web.Request) -> web.StreamResponse:
 
 def renew_session(request: web.Request, response: web.StreamResponse) -> str:
     """Give the browser a new session, in place of one that an attacker may have given it (session fixation)."""
-    request[SESSION] = sessions.make_session()
+    request[SESSION] = moderators.make_session()
     set_cookie(request, response, SESSION_COOKIE, request[SESSION])
     return request[SESSION]
 

@@ -18,11 +18,10 @@ from neardup.ledger.complaints import Complaint
 from neardup.ledger.first_seen import Entry
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.case_file import check_pdf, has_pdf, make_case_file, read_case_record, render_html, render_pdf
-from neardup.moderation.desk.addresses import read_story_id
+from neardup.moderation.desk.addresses import add_word, read_story_id
 from neardup.moderation.desk.moderators import Right
 from neardup.moderation.desk.pages import find_moderator, render_page, require_moderator
 from neardup.moderation.desk.parts import get_desk, load_text
-from neardup.moderation.desk.queues import add_word
 from neardup.moderation.evidence.story_report import COLOURS, find_common_words, make_story_report
 from neardup.moderation.interface import CURRENT, ENGLISH, translate_later
 from neardup.moderation.wording import describe_history, describe_rest, describe_similarity, list_similarity_findings

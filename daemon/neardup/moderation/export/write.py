@@ -25,16 +25,17 @@ from neardup.ledger import (
     similarities,
 )
 from neardup.ledger.flags import Selection
-from neardup.moderation.export.cases import choose, list_cases
 from neardup.moderation.export.formats import write_csv, write_jsonl, write_parquet, write_xlsx
 from neardup.moderation.export.page import (
     MAX_STORIES_SHOWN,
     Passages,
+    choose,
+    find_copied_passages,
+    list_cases,
     write_members_page,
     write_page,
     write_stories_page,
 )
-from neardup.moderation.export.passages import find_copied_passages
 from neardup.moderation.export.tables import (
     MEANING_PAIRS,
     MEMBERS,

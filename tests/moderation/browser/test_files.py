@@ -1,5 +1,6 @@
-"""The page of a pair as a file, in a real browser: passages link to each other with and without the script, folds open,
-stories stay inside their frames, and nothing violates the page's own policy.
+"""The page of a pair and that of an export as files, in a real browser: passages link to each other with and without
+the script, folds open, filters work by keyboard, stories stay inside their frames, the pages fit any window, and
+nothing violates the policy of the page.
 """
 
 from collections.abc import Iterator
@@ -11,18 +12,22 @@ from typing import Any
 import pytest
 from neardup.core.languages import SHIPPED
 from neardup.core.verify.clusters import find_clusters
-from neardup.moderation.evidence.graph import lay_out
-from neardup.moderation.evidence.page import render_evidence
+from neardup.moderation.evidence.page import lay_out, render_evidence
 from neardup.query.evidence import find_evidence
 from neardup.records import Language
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.moderation.evidence.test_page import ATTACKS
+from tests.support.command import Neardup
 from tests.support.compared_stories import THRESHOLDS, story_of
 from tests.support.desk_browser import NARROW, WIDE, take_shot
+from tests.support.exported_pairs import page as write
+from tests.support.exported_pairs import pair
+from tests.support.hostile_titles import TITLES
 from tests.support.languages import CODES, ENGLISH, HINDI, MALAYALAM, SAMPLED, TAMIL
 from tests.support.sample_texts import AROUND, STORIES
 
+AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
 EDGES = [(1, 2, 0.81), (2, 3, 0.55), (1, 4, 1.0), (3, 5, 0.7)]
 IN_VIEW = """(name) => {  // the start of a passage is visible in its story's frame and in the window
     const mark = document.getElementById(name), frame = mark.closest(".story").getBoundingClientRect();
@@ -174,3 +179,55 @@ def test_narrow_screen_shows_passages_in_pairs(browser: Browser, tmp_path: Path,
         wait_until_in_view(page, "a1")
     with opened(browser, address, WIDE) as page:
         assert not page.locator(".pair").first.is_visible()
+
+
+@pytest.fixture(scope="module")
+def exported(samples: Neardup, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("exported") / "flags.html"
+    done = samples("export", "-o", str(path))
+    assert done.code == 0, done.err
+    return path.as_uri()
+
+
+@pytest.mark.parametrize(("window", "scheme"), [(WIDE, "light"), (NARROW, "dark")])
+def test_export_fits_any_window(
+    browser: Browser, exported: str, shots: Path, window: tuple[int, int], scheme: str
+) -> None:
+    with opened(browser, exported, window, color_scheme=scheme) as page:
+        expect(page.get_by_role("heading", level=1)).to_have_text("21 cases")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the window"
+        assert page.evaluate(AUDIT) == []
+        take_shot(page, shots, f"export-{scheme}-{window[0]}", whole=True)
+
+
+def test_filters_work_by_keyboard_without_a_script(browser: Browser, exported: str) -> None:
+    with opened(browser, exported) as page:
+        shown = page.locator("article:visible")
+        expect(shown).to_have_count(21)
+        page.locator("#kind").focus()
+        page.keyboard.press("ArrowRight")
+        expect(shown).to_have_count(8)
+        assert set(shown.locator(".kind b").first.all_inner_texts()) == {"Exact copy"}
+        page.keyboard.press("Tab")
+        page.keyboard.press("ArrowRight")
+        expect(shown).to_have_count(1)
+        expect(shown.locator(".words[lang=hi]").first).to_be_visible()
+        page.get_by_label("partial").check()
+        page.get_by_label("Bengali").check()
+        expect(page.get_by_text("No case of this kind in this language.")).to_be_visible()
+        page.get_by_label("all").first.check()
+        expect(shown).to_have_count(1)
+        expect(page.get_by_text("No case of this kind in this language.")).to_be_hidden()
+
+
+def test_hostile_titles_stay_text(browser: Browser, tmp_path: Path, shots: Path) -> None:
+    rows = [
+        pair(flag_id=n, story_title=title, matched_title=title, story_author_id=title) for n, title in enumerate(TITLES)
+    ]
+    path = tmp_path / "attacks.html"
+    write(path, rows)
+    with opened(browser, path.as_uri(), NARROW) as page:
+        expect(page.locator("article")).to_have_count(len(TITLES))
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "a long word widens it"
+        expect(page.locator("script, img, svg")).to_have_count(0)
+        take_shot(page, shots, "export-attacks", whole=True)

@@ -1,24 +1,56 @@
-"""Laws of what Prometheus and a container's engine ask the desk: no stranger reads it, and it counts what waits."""
+"""Laws of what programs ask the desk: no stranger reads its metrics, which count what waits; and no request, drawn and
+most of them wrong, to the API or to a page ends as a failure of the desk.
 
+REQUESTS=N sends N to each address.
+"""
+
+import json
 import math
+import os
+import random
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from unittest.mock import patch
 
+import pytest
 from neardup.core.verify.tiers import EXACT
+from neardup.http.tokens import add_token
 from neardup.ledger import cases, complaints, connect, now_ms
 from neardup.ledger.complaints import Step
-from neardup.moderation.desk import health
-from neardup.moderation.desk.sessions import FREE_ATTEMPTS
+from neardup.moderation.desk import app
+from neardup.moderation.desk.moderators import FREE_ATTEMPTS
 from neardup.records import Verdict
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.builders import flag_pair
+from tests.support.builders import commit, fingerprinted, flag_pair, verify_pending
 from tests.support.complaints import put_complaint
-from tests.support.desk_client import OPEN, TOKEN, Client, desk
+from tests.support.desk_client import OPEN, TOKEN, Client, desk, named_client
 from tests.support.languages import TAMIL
 from tests.support.verdicts import give_verdict
 
+REQUESTS = int(os.environ.get("REQUESTS", "15"))
+IDS = (
+    *("1", "2", "3", "0", "-1", "abc", "9" * 19, "9" * 30, "%00", "%ff", "कथा", "reference:x/1", "1.0", "%201"),
+    "x" * 1500,
+)
+VALUES: tuple[object, ...] = (
+    *(None, "", "a", "1", "-1", "9" * 25, "1.5", "\0", "हिंदी", "plagiarism", "template", "exact", "open", "hi", "%"),
+    *(True, False, 0, -1, 2**63, 2**70, 1.5, [], ["1"], {"a": 1}, "x" * 3000, "1,2", "'", "*", "NaN", "2026-W01-1"),
+)
+NAMES = (
+    *("verdict", "note", "seen", "except", "reason", "first", "limit", "sort", "kind", "status", "language", "author"),
+    *("q", "story", "since", "same_author", "catalogue", "at", "mark", "similarity"),
+)
+READ = ("/api/cases", "/api/cases/{a}", "/api/decisions/{a}", "/api/meaning", "/api/meaning/{a}/{b}")
+WRITTEN = (
+    *("/api/cases/{a}/lease", "/api/cases/{a}/verdict", "/api/cases/{a}/reopen", "/api/decisions/{a}/undo"),
+    *("/api/meaning/{a}/{b}/verdict", "/api/meaning/{a}/{b}/undo"),
+)
+PAGES = (
+    *("/", "/case/{a}", "/pair/{a}/{b}", "/story/{a}", "/author/{a}", "/authors", "/statistics", "/search", "/meaning"),
+    *("/meaning/{a}/{b}", "/language/{a}"),
+)
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
@@ -63,7 +95,7 @@ async def test_a_desk_whose_ledger_is_gone_is_not_healthy(tmp_path: Path) -> Non
 
 
 async def test_the_gauges_count_open_cases_and_what_each_moderator_leaves_undecided(tmp_path: Path) -> None:
-    with patch.object(health, "CACHED_SECONDS", 0), closing(connect(tmp_path / "neardup.db")) as db:
+    with patch.object(app, "CACHED_SECONDS", 0), closing(connect(tmp_path / "neardup.db")) as db:
         async with desk(tmp_path) as client:
             assert await samples(client) == {("neardup_oldest_open_case_age_seconds",): 0}
             for n in range(4):
@@ -87,7 +119,7 @@ async def test_the_gauges_of_complaints_count_down_to_the_next_deadline(tmp_path
         names = ("open_complaints", "overdue_complaints", "next_complaint_deadline_seconds")
         return [shown[f"neardup_{name}",] for name in names]
 
-    with patch.object(health, "CACHED_SECONDS", 0), closing(connect(tmp_path / "neardup.db")) as db:
+    with patch.object(app, "CACHED_SECONDS", 0), closing(connect(tmp_path / "neardup.db")) as db:
         async with desk(tmp_path) as client:
             assert await found(client) == [0, 0, math.inf]
             put_complaint(db, 1, None, days=2)
@@ -112,3 +144,45 @@ async def test_the_cases_are_not_counted_again_for_each_program_that_asks(tmp_pa
         with closing(connect(tmp_path / "neardup.db")) as db:
             flag_pair(db, 0, 1, EXACT, language=TAMIL)
         assert await samples(client) == before
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a ledger of three copies of one story, all flagged."""
+    with closing(connect(tmp_path / "neardup.db")) as db:
+        for n in (1, 2, 3):
+            commit(db, fingerprinted(n, 7), pairs=[(other, n) for other in range(1, n)])
+        verify_pending(db)
+    return tmp_path
+
+
+def paths(rng: random.Random, templates: tuple[str, ...]) -> Iterator[str]:
+    for template in templates:
+        for _ in range(REQUESTS):
+            yield template.format(a=rng.choice(IDS), b=rng.choice(IDS))
+
+
+def members(rng: random.Random) -> dict[str, object]:
+    return {rng.choice(NAMES): rng.choice(VALUES) for _ in range(rng.randint(0, 4))}
+
+
+def query(rng: random.Random) -> dict[str, str]:
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in members(rng).items()}
+
+
+async def test_no_request_is_a_failure_of_the_desk(folder: Path) -> None:
+    rng, moderators = random.Random(7), folder / "moderators.toml"
+    secret = add_token(moderators, "review.moderators", "Asha", {"rights": ["decide"]})
+    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+    async with desk(folder, moderators=moderators) as client:
+        for path in paths(rng, READ):
+            async with client.get(path, params=query(rng), headers=headers) as answer:
+                assert answer.status < 500, f"{answer.url}: {await answer.text()}"
+        for path in paths(rng, WRITTEN):
+            body = rng.choice([json.dumps(members(rng)), json.dumps(members(rng)), "{", "[]", '{"note": "\\ud800"}'])
+            async with client.post(path, data=body.encode(), headers=headers) as answer:
+                assert answer.status < 500, f"{answer.url} {body}: {await answer.text()}"
+    async with named_client(folder) as client:
+        for path in paths(rng, PAGES):
+            async with client.get(path, params=query(rng), allow_redirects=False) as answer:
+                assert answer.status < 500, f"{answer.url}: {await answer.text()}"
