@@ -14,7 +14,7 @@ import pytest
 from neardup.config import load
 from neardup.core.verify.tiers import list_kinds
 from neardup.ledger import cases, connect
-from neardup.moderation.desk.api_answers import read_case
+from neardup.moderation.desk.api import read_case
 from neardup.records import format_percent
 from pyarrow import parquet  # type: ignore[import-untyped]
 

@@ -14,7 +14,7 @@ from neardup.core.columns import NONE_MADE
 from neardup.core.fingerprint.version import version
 from neardup.ledger import candidates, cases, connect, marks, now_ms, removed_texts, runs, stories, verification
 from neardup.ledger.removed_texts import Returned
-from neardup.moderation.desk.api_answers import read_case
+from neardup.moderation.desk.api import read_case
 from neardup.moderation.wording import MARK_NAMES
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import (

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from neardup.core.verify.tiers import COPIED_WORDS, EXACT, PARTIAL, PASSAGE
 from neardup.ledger import candidates, connect, first_seen, flags, serials, verification
-from neardup.moderation.desk.api_answers import read_case
+from neardup.moderation.desk.api import read_case
 from neardup.moderation.evidence.terminal import render_report
 from neardup.moderation.export.tables import export_row
 from neardup.pages.reader_pool import ReaderPool
