@@ -132,7 +132,7 @@ def test_a_passage_is_one_from_the_words_on_that_are_set(words: int) -> None:
 @pytest.mark.parametrize("words", [1, 80, 400])
 def test_an_assessment_survives_pickling(words: int) -> None:
     story = text_of_words([f"w{n}".encode() for n in range(words)])
-    found = examine(story, story, 0, Thresholds(), same_text=False, is_of_one_language=True)
+    found = examine(story, story, 0, Thresholds(), is_of_one_language=True)
     assert repr(pickle.loads(pickle.dumps(found))) == repr(found)
 
 
@@ -150,7 +150,7 @@ def test_scores_equal_those_of_word_pair_sets(a: list[bytes], b: list[bytes]) ->
 @unhurried
 @given(stories, stories)
 def test_a_copy_by_its_shingles_shows_what_is_copied(a: list[bytes], b: list[bytes]) -> None:
-    found = examine(text_of_words(a), text_of_words(b), 0, Thresholds(), same_text=False, is_of_one_language=True)
+    found = examine(text_of_words(a), text_of_words(b), 0, Thresholds(), is_of_one_language=True)
     if found.kind in {SIMILAR, PARTIAL} and min(len(a), len(b)) > 1:
         assert count_words(found.spans_a) and count_words(found.spans_b)
 
@@ -201,7 +201,7 @@ def test_pair_gets_the_first_kind_that_holds(
 
 
 def measure(a: Text, b: Text, bits: int) -> Signals:
-    return examine(a, b, bits, Thresholds(), same_text=False, is_of_one_language=True).signals
+    return examine(a, b, bits, Thresholds(), is_of_one_language=True).signals
 
 
 def side(story_id: int, words: list[bytes], language: Language = ODIA) -> PairedStory:
@@ -239,8 +239,8 @@ def test_a_greeting_makes_no_copies_of_short_texts_but_a_short_text_in_another_i
     words = tokenize(" ".join(STORIES[language]))
     greeting, own, other = words[:30], words[40:65], words[100:125]
     first, second = text_of_words(greeting + own), text_of_words(greeting + other)
-    assert examine(first, second, 64, Thresholds(), same_text=False, is_of_one_language=True).kind is None
-    whole = examine(text_of_words(greeting), second, 64, Thresholds(), same_text=False, is_of_one_language=True)
+    assert examine(first, second, 64, Thresholds(), is_of_one_language=True).kind is None
+    whole = examine(text_of_words(greeting), second, 64, Thresholds(), is_of_one_language=True)
     assert whole.kind in {SIMILAR, PARTIAL}, whole.signals
 
 
@@ -354,10 +354,12 @@ def common_of(passage: list[bytes]) -> PassageHashes:
     return np.union1d(hash_passages(held.word_hashes), hash_skeleton_of_text(b" ".join(passage)))
 
 
+def compared(a: list[bytes], b: list[bytes], common: PassageHashes) -> Assessment:
+    return examine(text_of_words(a), text_of_words(b), 50, Thresholds(), common, is_of_one_language=True)
+
+
 def kind(a: list[bytes], b: list[bytes], common: PassageHashes) -> Kind | None:
-    return examine(
-        text_of_words(a), text_of_words(b), 50, Thresholds(), common, same_text=False, is_of_one_language=True
-    ).kind
+    return compared(a, b, common).kind
 
 
 @unhurried
@@ -417,9 +419,7 @@ def test_a_common_passage_that_one_text_lacks_changes_nothing(
     more = np.union1d(common, np.setxor1d(a.passages, b.passages))
     assert list_common_in_both([(a, b)], more)[0].tolist() == np.intersect1d(common, both).tolist()
     assert share_passages(a, b, more) == share_passages(a, b, common) == (len(np.setdiff1d(both, common)) >= 2)
-    fewer, found = (
-        examine(a, b, 50, Thresholds(), hashes, same_text=False, is_of_one_language=True) for hashes in (common, more)
-    )
+    fewer, found = (examine(a, b, 50, Thresholds(), hashes, is_of_one_language=True) for hashes in (common, more))
     assert repr(fewer) == repr(found), "a passage that only one of them holds decides on the pair"
 
 
@@ -429,25 +429,11 @@ def test_stories_alike_as_a_whole_count_all_words_and_parts_none_that_many_share
     common = common_of(popular)
     edited = [b"edited%d" % n if n % 17 == 8 else word for n, word in enumerate(popular)]
     for copy, expected in ((edited, SIMILAR), ([*popular, *(b"more%d" % n for n in range(220))], PARTIAL)):
-        found = examine(
-            text_of_words(popular),
-            text_of_words(copy),
-            50,
-            Thresholds(),
-            common,
-            same_text=False,
-            is_of_one_language=True,
-        )
+        found = compared(popular, copy, common)
         assert found.kind == expected
         assert found.signals.extra[COPIED_WORDS] > 150, "words of a common passage are not counted in a whole copy"
         assert POPULAR in found.signals.extra
-    half = examine(
-        text_of_words([*popular[:100], *(b"a%d" % n for n in range(80))]),
-        text_of_words([*popular[:100], *(b"b%d" % n for n in range(80))]),
-        50,
-        Thresholds(),
-        common,
-        same_text=False,
-        is_of_one_language=True,
+    half = compared(
+        [*popular[:100], *(b"a%d" % n for n in range(80))], [*popular[:100], *(b"b%d" % n for n in range(80))], common
     )
     assert half.kind is None and half.signals.extra[COPIED_WORDS] == 0

@@ -41,8 +41,7 @@ def prose(seed: str, n: int) -> list[str]:
 
 
 def examined(a: Text, b: Text, common: PassageHashes = NO_HASHES) -> Assessment:
-    same = a.normalised == b.normalised
-    return examine(a, b, 64, Thresholds(), common, same_text=same, is_of_one_language=True)
+    return examine(a, b, 64, Thresholds(), common, is_of_one_language=True)
 
 
 def words_of(spans: np.ndarray) -> list[int]:

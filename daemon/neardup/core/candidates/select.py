@@ -34,24 +34,10 @@ LEAST_ROWS = 6  # that the signatures of a pair agree in; those of unrelated sto
 SCORED_AT_ONCE = 1 << 20  # pairs, or those of one lookup if it found more stories
 
 
-def are_alike(
-    stories: FingerprintArrays, others: FingerprintArrays, left: Indices, right: Indices, thresholds: Thresholds
-) -> Scores:
-    """Score the pairs of stories[left[i]] and others[right[i]]."""
-    return score_pairs(make_columns(stories), make_columns(others), left, right, thresholds)
-
-
 def find_alike_inside(stories: FingerprintArrays, thresholds: Thresholds) -> tuple[Indices, Indices, Indices, Indices]:
     """The pairs among these stories that are alike, left < right: left, right, rows that agree, bits that differ."""
     arrays = make_columns(stories)
     return find_alike_pairs(arrays, arrays, thresholds, True)
-
-
-def find_alike_across(
-    stories: FingerprintArrays, others: FingerprintArrays, thresholds: Thresholds
-) -> tuple[Indices, Indices, Indices, Indices]:
-    """The pairs of a story of `stories` and one of `others` that are alike, as in `find_alike_inside`."""
-    return find_alike_pairs(make_columns(stories), make_columns(others), thresholds, False)
 
 
 def make_columns(stories: FingerprintArrays) -> Arrays:
@@ -186,7 +172,8 @@ def select_matches(
     table = _make_threshold_table(thresholds, held.names)
     unindexed = unindexed.where(~np.isin(unindexed.ids, members))
     others = held.where(~np.isin(held.ids, np.concatenate((members, unindexed.ids))))
-    left, right, rows, bits = find_alike_across(batch_arrays, unindexed, table)
+    columns, columns_held = make_columns(batch_arrays), make_columns(others)
+    left, right, rows, bits = find_alike_pairs(columns, make_columns(unindexed), table, False)
     of_unindexed = np.stack((left, -rows, bits, unindexed.ids[right]))
     left, right, rows, bits = find_alike_inside(batch_arrays, table)
     # Within the batch: both directions of each pair, and stories with equal fingerprints, each paired with its group.
@@ -200,7 +187,7 @@ def select_matches(
     nominees = []
     for start, stop in _cut_by_size(found):
         left, right = _list_found_pairs(found[start:stop], others)
-        is_alike, rows, bits = are_alike(batch_arrays, others, left + start, right, table)
+        is_alike, rows, bits = score_pairs(columns, columns_held, left + start, right, table)
         of_found = np.stack((left + start, -rows, bits, others.ids[right]))[:, is_alike]
         ranked = np.concatenate((of_found, unfound[:, (unfound[0] >= start) & (unfound[0] < stop)]), axis=1)
         ranked = ranked[:, np.lexsort(ranked[::-1])]

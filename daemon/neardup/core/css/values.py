@@ -69,37 +69,12 @@ COLOUR_WORD = re.compile(r"[a-z]+\([^)]*\)|#?[\w-]+")
 FUNCTION = re.compile(r"([a-z-]+)\(")
 SYSTEM_COLOURS = frozenset(("canvas", "field", "buttonface", "highlighttext", "accentcolortext", "mark", "window"))
 LIGHTNESS = {"lab": 100, "lch": 100, "oklab": 1, "oklch": 1}  # of white, by colour space
-DISPLAYS = frozenset(
-    [
-        "none",
-        "inline",
-        "block",
-        "inline-block",
-        "flex",
-        "inline-flex",
-        "grid",
-        "inline-grid",
-        "table",
-        "inline-table",
-        "table-row",
-        "table-cell",
-        "table-row-group",
-        "table-header-group",
-        "table-footer-group",
-        "table-column",
-        "table-column-group",
-        "table-caption",
-        "list-item",
-        "flow-root",
-        "contents",
-        "ruby",
-        "ruby-text",
-        "-webkit-box",
-        "-webkit-inline-box",
-        "flow",
-        "math",
-    ]
-)
+DISPLAYS = frozenset((
+    "none", "inline", "block", "inline-block", "flex", "inline-flex", "grid", "inline-grid", "table", "inline-table",
+    "table-row", "table-cell", "table-row-group", "table-header-group", "table-footer-group", "table-column",
+    "table-column-group", "table-caption", "list-item", "flow-root", "contents", "ruby", "ruby-text", "-webkit-box",
+    "-webkit-inline-box", "flow", "math",
+))  # fmt: skip
 SIDES = ("top", "right", "bottom", "left")
 # Properties that are read as another one: logical ones as in a text from left to right, those by an older or a newer
 # name, and some longhands as their shorthand.

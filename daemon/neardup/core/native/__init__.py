@@ -7,6 +7,7 @@ place of its reference, unless no library could be built; then the reference run
 """
 
 import ctypes
+import re
 from collections.abc import Callable, Sequence
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -93,9 +94,10 @@ BOOL, UINT8, UINT16, UINT32, UINT64, INT32, INT64 = map(
 )
 
 
-def list_fields(names: str) -> list[tuple[str, type]]:
-    """The fields of a structure of 64-bit numbers and, where a name begins with an asterisk, of addresses."""
-    return [(name.lstrip("*"), ctypes.c_void_p if name[0] == "*" else ctypes.c_int64) for name in names.split()]
+def list_fields(names: str, numbers: type = ctypes.c_int64) -> list[tuple[str, type]]:
+    """The fields of a structure: numbers, addresses (`*rows`), and addresses with how many are there (`rows[]`)."""
+    names = re.sub(r"(\w+)\[\]", r"*\1 \1_count", names)
+    return [(name.lstrip("*"), ctypes.c_void_p if name[0] == "*" else numbers) for name in names.split()]
 
 
 def list_addresses(arrays: Sequence[Array], dtype: npt.DTypeLike) -> npt.NDArray[np.int64]:

@@ -12,7 +12,7 @@ import numpy as np
 from neardup.core.fingerprint.common_words import filter_bits, load_common_words
 from neardup.core.fingerprint.minhash import ADDENDS, MIN_SHINGLES, MULTIPLIERS, ROWS
 from neardup.core.fingerprint.word_hashes import Hashes, PassageHashes, weigh_frequencies
-from neardup.core.native import ROOM, Array, address, bind, check_code
+from neardup.core.native import ROOM, Array, address, bind, check_code, list_fields
 from neardup.core.text.consonants import classify_consonants
 from neardup.core.text.normalize import load_tables, load_tables_of_normalised
 from neardup.records import Fingerprint
@@ -28,21 +28,9 @@ CharacterCounts = tuple[int, int, int, int, int, int, tuple[tuple[int, int], ...
 
 
 class _Tables(ctypes.Structure):
-    _fields_ = (
-        ("forms", ctypes.c_void_p),
-        ("form_count", ctypes.c_uint64),
-        ("compositions", ctypes.c_void_p),
-        ("composition_count", ctypes.c_uint64),
-        ("readings", ctypes.c_void_p),
-        ("reading_count", ctypes.c_uint64),
-        ("consonants", ctypes.c_void_p),
-        ("consonant_count", ctypes.c_uint64),
-        ("weights", ctypes.c_void_p),
-        ("weight_count", ctypes.c_uint64),
-        ("multipliers", ctypes.c_void_p),
-        ("addends", ctypes.c_void_p),
-        ("common_words", ctypes.c_void_p),
-        ("common_bits", ctypes.c_uint64),
+    _fields_ = list_fields(
+        "forms[] compositions[] readings[] consonants[] weights[] *multipliers *addends *common_words common_bits",
+        ctypes.c_uint64,
     )
 
 

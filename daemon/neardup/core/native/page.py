@@ -19,7 +19,7 @@ import selectolax
 from selectolax import lexbor
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from neardup.core.native import ROOM, WHY_MISSING, address, bind, check_code
+from neardup.core.native import ROOM, WHY_MISSING, address, bind, check_code, list_fields
 from neardup.core.native.fingerprint import CharacterCounts, CountMemory
 
 # The fields of nd_lexbor, and what lexbor calls them.
@@ -67,23 +67,15 @@ Judge = Callable[[str, bytes], bool]
 
 
 class _Lexbor(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_void_p) for name in FUNCTIONS)
+    _fields_ = list_fields(" ".join(f"*{name}" for name in FUNCTIONS))
 
 
 class _Page(ctypes.Structure):
-    _fields_ = (
-        ("root", ctypes.c_void_p),
-        ("bodies", ctypes.c_void_p),
-        ("body_count", ctypes.c_uint64),
-        ("tags", ctypes.c_void_p),
-        ("tag_count", ctypes.c_uint64),
-        ("most_annotations", ctypes.c_uint64),
-        ("long_attribute", ctypes.c_uint64),
-        ("long_list", ctypes.c_uint64),
-    )
+    _fields_ = list_fields("*root bodies[] tags[] most_annotations long_attribute long_list", ctypes.c_uint64)
 
 
-_FOUND, _UNJUDGED = Struct("=5Q"), Struct("=3Q")  # the first fields of nd_story, and those of nd_unjudged
+STORY, _UNJUDGED = Struct("=5Q"), Struct("=3Q")  # the first fields of nd_story, and those of nd_unjudged
+STORY_BYTES = STORY.size + MOST_UNJUDGED * _UNJUDGED.size
 _read_story = bind(
     "nd_read_story",
     *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t),
@@ -126,7 +118,7 @@ class _Memory(threading.local):
         self.verdicts = np.zeros(VERDICT_BYTES, np.uint8)
         self.room = np.empty(KEPT_ROOM, np.uint8)
         self.counts = CountMemory()
-        self.story = np.zeros(_FOUND.size + MOST_UNJUDGED * _UNJUDGED.size, np.uint8)
+        self.story = np.zeros(STORY_BYTES, np.uint8)
         self.visible = np.zeros(1, np.uint64)
         self.verdicts_at, self.room_at, self.story_at = (
             address(memory, np.uint8) for memory in (self.verdicts, self.room, self.story)
@@ -169,16 +161,20 @@ def read_story(
     arguments = memory.verdicts_at, VERDICT_BYTES, room_at, len(room), *memory.counts.at, memory.story_at
     for _ in range(MOST_ROUNDS):
         size = check_code(_read_story(ctypes.byref(_lexbor), ctypes.byref(page), *arguments))
-        text, characters, has_acting_sheets, doubt, unjudged = _FOUND.unpack_from(memory.story.data)
+        text, characters, has_acting_sheets, doubt, unjudged = STORY.unpack_from(memory.story.data)
         if size >= 0:
             return StoryRead(ctypes.string_at(text, size), memory.counts.get_counts(characters), has_acting_sheets == 1)
         if doubt != Doubt.UNJUDGED:
             return Doubt(doubt)
-        for n in range(unjudged):
-            at, value_bytes, kind = _UNJUDGED.unpack_from(memory.story.data, _FOUND.size + n * _UNJUDGED.size)
-            value = ctypes.string_at(at, value_bytes)
+        for kind, value in list_unjudged(memory.story, unjudged):
             learn_judged(kind, value, judge)
     return Doubt.UNJUDGED
+
+
+def list_unjudged(story: npt.NDArray[np.uint8], count: int) -> list[tuple[int, bytes]]:
+    """The number of the kind of each value that is to be judged, and the value; they follow the fields of nd_story."""
+    fields = (_UNJUDGED.unpack_from(story.data, STORY.size + n * _UNJUDGED.size) for n in range(count))
+    return [(kind, ctypes.string_at(at, size)) for at, size, kind in fields]
 
 
 def learn_judged(kind: int, value: bytes, judge: Judge) -> None:

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from selectolax.lexbor import LexborNode
 
-from neardup.core.native import ROOM, UNSUPPORTED, address, bind, check_code
+from neardup.core.native import ROOM, UNSUPPORTED, address, bind, check_code, list_fields
 from neardup.core.native.fingerprint import CharacterCounts, CountMemory
 from neardup.core.native.page import (
     KINDS,
-    MOST_UNJUDGED,
+    STORY,
+    STORY_BYTES,
     VERDICT_BYTES,
     Doubt,
     Judge,
@@ -23,6 +24,7 @@ from neardup.core.native.page import (
     call_lexbor,
     learn_judged,
     learn_verdict,
+    list_unjudged,
 )
 
 RULE = np.dtype([(name, np.uint32) for name in ("flags", "first_compound", "compound_count")])
@@ -37,7 +39,7 @@ GENERATED = np.dtype([(name, np.uint32) for name in ("offset", "size", "layer", 
 MOST_LAYERS, LAYERS = 32, 256  # that a page has, and that are known
 MOST_STYLES, MOST_FRAMES, MOST_GENERATED, MOST_LETTERS = 4096, 2048, 1024, 1 << 16  # that are known
 UNKNOWN = 0xFFFFFFFF
-FRAME_KEY, VARIANT_KEY = len(KINDS), len(KINDS) + 1
+FRAME_KEY = len(KINDS)  # a larger kind is of a variant
 ROOM_BYTES = 1 << 22
 MOST_ROUNDS = 64  # of judging; a page that needs more has many elements in each other that are like no others
 
@@ -67,23 +69,14 @@ class Edge(IntEnum):
     BREAK, HIDDEN_BREAK, INLINE_START, INLINE_END, LOW_START, LOW_END, BOX_START, BOX_END = range(1, 9)
 
 
-def _list_fields(*names: str) -> tuple[tuple[str, type], ...]:
-    """Addresses, each with how many there are at it."""
-    return tuple(field for name in names for field in ((name, ctypes.c_void_p), (f"{name}_count", ctypes.c_uint64)))
-
-
 class _Sheets(ctypes.Structure):
-    _fields_ = (
-        ("number", ctypes.c_uint64),
-        *_list_fields("rules", "compounds", "names", "letters", "found"),
-        ("costly_count", ctypes.c_uint64),
-        ("most_matches", ctypes.c_uint64),
-        ("most_work", ctypes.c_uint64),
+    _fields_ = list_fields(
+        "number rules[] compounds[] names[] letters[] found[] costly_count most_matches most_work", ctypes.c_uint64
     )
 
 
 class _Frames(ctypes.Structure):
-    _fields_ = _list_fields("memory", "frames", "styles", "generated", "letters")
+    _fields_ = list_fields("memory[] frames[] styles[] generated[] letters[]", ctypes.c_uint64)
 
 
 class Compound(NamedTuple):
@@ -212,8 +205,6 @@ class FrameMemory:
 _POINTER, _NUMBER, _SIZE = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t
 _render = bind("nd_render", *(_POINTER,) * 5, _SIZE, _POINTER, _SIZE, _POINTER)
 _write_pieces = bind("nd_write_pieces", _POINTER, _NUMBER, ctypes.c_char_p, _NUMBER, _POINTER, _SIZE, *(_POINTER,) * 4)
-_STORY, _UNJUDGED = Struct("=5Q"), Struct("=3Q")  # the first fields of nd_story, and those of nd_unjudged
-_STORY_BYTES = _STORY.size + MOST_UNJUDGED * _UNJUDGED.size
 _RENDERED = Struct(f"=4Q{MOST_LAYERS}Q{MOST_LAYERS}I")  # the fields of nd_rendered after the story
 
 
@@ -223,7 +214,7 @@ class _Memory(threading.local):
     def __init__(self) -> None:
         self.room = np.empty(ROOM_BYTES, np.uint8)
         self.room_at = address(self.room, np.uint8)
-        self.rendered = np.zeros(_STORY_BYTES + _RENDERED.size, np.uint8)
+        self.rendered = np.zeros(STORY_BYTES + _RENDERED.size, np.uint8)
         self.rendered_at = address(self.rendered, np.uint8)
         self.counts = CountMemory()
         self.characters = np.zeros(1, np.uint64)
@@ -267,16 +258,14 @@ def render_pieces(
         code = call_lexbor(
             _render, root, tags, structure, frames.structure, memory.room_at, ROOM_BYTES, memory.rendered_at
         )
-        _text, _characters, _sheets, doubt, unjudged = _STORY.unpack_from(memory.rendered.data)
+        _text, _characters, _sheets, doubt, unjudged = STORY.unpack_from(memory.rendered.data)
         if code == 0:
-            pieces, count, room_used, layer_count, *rest = _RENDERED.unpack_from(memory.rendered.data, _STORY_BYTES)
+            pieces, count, room_used, layer_count, *rest = _RENDERED.unpack_from(memory.rendered.data, STORY_BYTES)
             characters, layers = rest[:layer_count], rest[MOST_LAYERS : MOST_LAYERS + layer_count]
             return Pieces(pieces, count, room_used, list(zip(layers, characters, strict=True)))
         if doubt != Doubt.UNJUDGED:
             return Doubt(doubt)
-        for n in range(unjudged):
-            at, size, kind = _UNJUDGED.unpack_from(memory.rendered.data, _STORY.size + n * _UNJUDGED.size)
-            value = ctypes.string_at(at, size)
+        for kind, value in list_unjudged(memory.rendered, unjudged):
             if kind < len(KINDS):
                 learn_judged(kind, value, judge)
             elif not answer(kind, value):

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neardup.core.native import BOOL, DAMAGED, INT64, UINT8, UINT32, UINT64, address, bind, check_code
+from neardup.core.native import BOOL, DAMAGED, INT64, UINT8, UINT32, UINT64, address, bind, check_code, list_fields
 
 BLOCK = 4096  # bytes; ND_SEGMENT_BLOCK of neardup.h
 ENTRY_BITS = 32  # of a table of heads
@@ -81,11 +81,7 @@ class _Segment(ctypes.Structure):
     _fields_ = [
         ("coding", _Coding),
         ("descriptor", ctypes.c_int32),
-        ("postings", ctypes.c_uint64),
-        ("postings_start", ctypes.c_uint64),
-        ("blocks", ctypes.c_uint64),
-        ("checksums", ctypes.c_void_p),
-        ("verified", ctypes.c_void_p),
+        *list_fields("postings postings_start blocks *checksums *verified", ctypes.c_uint64),
     ]
 
 

@@ -41,7 +41,7 @@ from neardup.core.verify.alignment import (
 )
 from neardup.core.verify.rewriting import compare_rare_words, list_equal_words
 from neardup.core.verify.spans import count_words
-from neardup.core.verify.text import Text, list_distinct_texts
+from neardup.core.verify.text import Text, TextPair, list_distinct_texts
 from neardup.core.verify.tiers import (
     COMMON_WORDS,
     COPIED_WORDS,
@@ -179,8 +179,7 @@ def compare_texts(
 ) -> Assessment:
     """The assessment of two texts that are at hand, with all signals, however little they have in common."""
     bits = _count_differing_bits(a.fingerprint.simhash, b.fingerprint.simhash)
-    same_text = a.text_hash == b.text_hash
-    return examine(a, b, bits, thresholds, common, same_text=same_text, is_of_one_language=is_of_one_language)
+    return examine(a, b, bits, thresholds, common, is_of_one_language=is_of_one_language)
 
 
 def _count_differing_bits(a: bytes, b: bytes) -> int:
@@ -189,18 +188,11 @@ def _count_differing_bits(a: bytes, b: bytes) -> int:
 
 
 def examine(
-    a: Text,
-    b: Text,
-    bits: int,
-    thresholds: Thresholds,
-    common: PassageHashes = NO_HASHES,
-    *,
-    same_text: bool,
-    is_of_one_language: bool,
+    a: Text, b: Text, bits: int, thresholds: Thresholds, common: PassageHashes = NO_HASHES, *, is_of_one_language: bool
 ) -> Assessment:
     """As `compare_texts`, of texts whose fingerprints are known to differ in so many bits."""
     texts = _Texts(a, b, bits, 1 if is_of_one_language else 2)
-    if same_text:
+    if a.text_hash == b.text_hash:
         return _assess_same_text(len(a.word_hashes), bits, texts.languages, thresholds)
     if texts.are_in_two_scripts:
         return _assess_skeletons([texts], thresholds, common)[0]
@@ -240,7 +232,7 @@ def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
     """The assessments of pairs by their words; None for a pair with too little in common to be recorded."""
     if not pairs:
         return []
-    texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
+    texts, places = list_distinct_texts(pairs)
     shared_of = count_shared_of_pairs([text.shingles for text in texts], places).tolist()
     overlaps = [_measure_overlap(a, b, shared, bits) for (a, b, bits, _), shared in zip(pairs, shared_of, strict=True)]
     aligned, least_words = list[int](), min(NEAR_MISS_WORDS, thresholds.passage_words)
@@ -300,12 +292,12 @@ def _list_common_of_copied(
     """The common passages that both texts of each pair hold; none where nothing is copied, so that none counts."""
     found = [NO_HASHES] * len(pairs)
     with_copies = [n for n, share in enumerate(copied) if share.words]
-    for n, held in zip(with_copies, list_common_in_both([pairs[n][:2] for n in with_copies], common), strict=True):
+    for n, held in zip(with_copies, list_common_in_both([pairs[n] for n in with_copies], common), strict=True):
         found[n] = held
     return found
 
 
-def list_common_in_both(pairs: Sequence[tuple[Text, Text]], common: PassageHashes) -> list[PassageHashes]:
+def list_common_in_both(pairs: Sequence[TextPair], common: PassageHashes) -> list[PassageHashes]:
     """The hashes of common passages, (n,) ascending -> those that both texts of each pair hold, ascending."""
     if not len(common):
         return [common] * len(pairs)
@@ -362,7 +354,7 @@ def _assess_disguised(
     found: list[Assessment | None] = [None] * len(pairs)
     if not pairs:
         return found
-    texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
+    texts, places = list_distinct_texts(pairs)
     shared = count_uncommon_of_pairs([text.skeleton_hashes for text in texts], places, common)
     alike = np.flatnonzero(shared >= MIN_SHARED).tolist()
     for n, assessment in zip(alike, _assess_skeletons([pairs[n] for n in alike], thresholds, common), strict=True):
@@ -377,10 +369,10 @@ def _assess_rewritten(
     found: list[Assessment | None] = [None] * len(pairs)
     if not pairs:
         return found
-    texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
+    texts, places = list_distinct_texts(pairs)
     shared = count_shared_of_pairs([text.rare_hashes for text in texts], places)
     alike = [n for n in np.flatnonzero(shared >= REWRITTEN_WORDS).tolist() if pairs[n].languages == 1]
-    commons = list_common_in_both([pairs[n][:2] for n in alike], common)
+    commons = list_common_in_both([pairs[n] for n in alike], common)
     for n, held in zip(alike, commons, strict=True):
         found[n] = _assess_rewriting(pairs[n], held, thresholds)
     return found
@@ -411,7 +403,7 @@ def _assess_skeletons(pairs: Sequence[_Texts], thresholds: Thresholds, common: P
     """
     if not pairs:
         return []
-    texts, places = list_distinct_texts([(a, b) for a, b, *_ in pairs])
+    texts, places = list_distinct_texts(pairs)
     overlaps = skeletons.measure_overlaps(
         [text.skeleton_grams for text in texts], places, [pair.bits for pair in pairs]
     )
@@ -445,7 +437,7 @@ def _assess_alike(
     ):
         return None
     a, b = texts.a, texts.b
-    [held] = list_common_in_both([(a, b)], common)
+    [held] = list_common_in_both([texts], common)
     in_common = mask_common(a.word_hashes, held), mask_common(b.word_hashes, held)
     equal = are_among(a.word_hashes, b.word_hashes), are_among(b.word_hashes, a.word_hashes)
     left_out = (in_common[0] | equal[0], in_common[1] | equal[1]) if texts.languages == 2 else in_common

@@ -181,9 +181,12 @@ class Text:
         return locate_words(self.written)
 
 
-def list_distinct_texts(pairs: Sequence[tuple[Text, Text]]) -> tuple[list[Text], Pairs]:
+TextPair = tuple[Text, Text, *tuple[object, ...]]  # whatever else is said of them
+
+
+def list_distinct_texts(pairs: Sequence[TextPair]) -> tuple[list[Text], Pairs]:
     """The texts of pairs, each once, and the pairs as their places among these."""
-    texts = {id(text): text for pair in pairs for text in pair}
+    texts = {id(text): text for pair in pairs for text in pair[:2]}
     place_of = {key: n for n, key in enumerate(texts)}
-    rows = [(place_of[id(a)], place_of[id(b)], 0) for a, b in pairs]
+    rows = [(place_of[id(a)], place_of[id(b)], 0) for a, b, *_ in pairs]
     return list(texts.values()), np.array(rows, np.int32).reshape(-1, 3)

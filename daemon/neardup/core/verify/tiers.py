@@ -52,40 +52,6 @@ class Thresholds(Protocol):
     def rare_share(self) -> float: ...
 
 
-class Tier(Struct, frozen=True):
-    """One kind of match.
-
-    - `severity`: the rank in queues and exports; the lowest comes first and is the most serious.
-    - `nominated_by`: the indexes that bring up its candidates.
-    - `compares`: what of the texts its signals compare.  Kinds that compare vectors are no verified copies: they have a
-      queue of their own, see neardup.ledger.meaning_flags.
-    - `holds`: whether a pair with these signals is of this kind, if no tier above holds.
-    - `strength`: orders flags of this kind, the largest first.  Any scale will do.
-    - `is_of_whole_texts`: whether it says that two stories are the same as a whole.  Such a match counts all words that
-      are copied, those of common passages too: a story that a hundred accounts repeat is a hundred copies.
-    - `joins_clusters`: whether a flag joins its two stories in a cluster, given the words of the longer and
-      of the shorter story.
-    - `reuse_expected`: whether authors often repeat their own text in this way (the recap of a serial), so that
-      `detection.same_author` applies to flags between two stories of one author.
-    - `label`, `meaning`: what moderators read; `evidence` is a format string of the signals, with shares in percent.
-    - `tone`: the CSS class of its badge.
-    """
-
-    kind: Kind
-    severity: int
-    nominated_by: tuple[Literal["simhash", "signature", "passages", "vectors"], ...]
-    compares: Literal["words", "skeletons", "rare words", "vectors"]
-    holds: Callable[[Signals, Thresholds], bool]
-    strength: Callable[[Signals], float]
-    is_of_whole_texts: bool
-    joins_clusters: Callable[[int, int], bool]
-    reuse_expected: bool
-    label: str
-    meaning: str
-    evidence: str
-    tone: Literal["strong", "mild"]
-
-
 def _always(longer: int, shorter: int) -> bool:
     return True
 
@@ -95,9 +61,38 @@ def _never(longer: int, shorter: int) -> bool:
     return False
 
 
-def _by_words_never(signals: Signals, thresholds: Thresholds) -> bool:
-    """The margin decides, against a threshold that is fitted to the corpus: neardup.meaning.margins."""
-    return False
+class Tier(Struct, frozen=True):
+    """One kind of match.
+
+    - `severity`: the rank in queues and exports; the lowest comes first and is the most serious.
+    - `nominated_by`: the indexes that bring up its candidates.
+    - `compares`: what of the texts its signals compare.  Kinds that compare vectors are no verified copies: they have a
+      queue of their own, see neardup.ledger.meaning_flags.
+    - `holds`: whether a pair with these signals is of this kind, if no tier above holds.
+    - `strength`: orders flags of this kind, the largest first.  Any scale will do.
+    - `label`, `meaning`: what moderators read; `evidence` is a format string of the signals, with shares in percent.
+    - `tone`: the CSS class of its badge.
+    - `is_of_whole_texts`: whether it says that two stories are the same as a whole.  Such a match counts all words that
+      are copied, those of common passages too: a story that a hundred accounts repeat is a hundred copies.
+    - `joins_clusters`: whether a flag joins its two stories in a cluster, given the words of the longer and
+      of the shorter story.
+    - `reuse_expected`: whether authors often repeat their own text in this way (the recap of a serial), so that
+      `detection.same_author` applies to flags between two stories of one author.
+    """
+
+    kind: Kind
+    severity: int
+    nominated_by: tuple[Literal["simhash", "signature", "passages", "vectors"], ...]
+    compares: Literal["words", "skeletons", "rare words", "vectors"]
+    holds: Callable[[Signals, Thresholds], bool]
+    strength: Callable[[Signals], float]
+    label: str
+    meaning: str
+    evidence: str
+    tone: Literal["strong", "mild"] = "mild"
+    is_of_whole_texts: bool = False
+    joins_clusters: Callable[[int, int], bool] = _never
+    reuse_expected: bool = True
 
 
 def _of_similar_length(longer: int, shorter: int) -> bool:
@@ -105,8 +100,10 @@ def _of_similar_length(longer: int, shorter: int) -> bool:
     return longer <= 2 * shorter
 
 
-def _by_serials(signals: Signals, thresholds: Thresholds) -> bool:
-    """The chapters before and after decide, for a pair that is a near miss by itself: neardup.ledger.serials."""
+def _by_words_never(signals: Signals, thresholds: Thresholds) -> bool:
+    """The chapters before and after decide on a near miss (neardup.ledger.serials), and on vectors their margin, by a
+    threshold that is fitted to the corpus (neardup.meaning.margins).
+    """
     return False
 
 
@@ -197,7 +194,6 @@ TIERS: tuple[Tier, ...] = (
         label="Similar stories",
         meaning="the same story with changes throughout, or with much added",
         evidence="{jaccard} in common",
-        tone="mild",
     ),
     Tier(
         kind=PARTIAL,
@@ -206,13 +202,10 @@ TIERS: tuple[Tier, ...] = (
         compares="words",
         holds=_is_partial,
         strength=lambda signals: signals.containment,
-        is_of_whole_texts=False,
         joins_clusters=_of_similar_length,
-        reuse_expected=True,
         label="Partial copy",
         meaning="a large part of one is contained in the other",
         evidence="{containment} of one in the other",
-        tone="mild",
     ),
     Tier(
         kind=TRANSLITERATED,
@@ -221,13 +214,10 @@ TIERS: tuple[Tier, ...] = (
         compares="skeletons",
         holds=_is_transliterated,
         strength=lambda signals: signals.containment,
-        is_of_whole_texts=False,
         joins_clusters=_of_similar_length,
-        reuse_expected=True,
         label="Disguised copy",
         meaning="the same words in another script, with other spaces, or under another language",
         evidence="{containment} of one in the other",
-        tone="mild",
     ),
     Tier(
         kind=PASSAGE,
@@ -236,13 +226,9 @@ TIERS: tuple[Tier, ...] = (
         compares="words",
         holds=_is_passage,
         strength=lambda signals: signals.extra.get(COPIED_WORDS, 0),
-        is_of_whole_texts=False,
-        joins_clusters=_never,
-        reuse_expected=True,
         label="Copied passage",
         meaning="a passage of one stands in the other",
         evidence="{copied_words} words copied",
-        tone="mild",
     ),
     Tier(
         kind=REWRITTEN,
@@ -251,28 +237,20 @@ TIERS: tuple[Tier, ...] = (
         compares="rare words",
         holds=_is_rewritten,
         strength=lambda signals: signals.extra.get(RARE_SHARE, 0),
-        is_of_whole_texts=False,
-        joins_clusters=_never,
-        reuse_expected=True,
         label="Rewritten story",
         meaning="the same rarer words in the same order, with other words between them",
         evidence="{rare_words} rare words in the same order",
-        tone="mild",
     ),
     Tier(
         kind=SERIAL,
         severity=575,
         nominated_by=("signature", "passages"),
         compares="words",
-        holds=_by_serials,
+        holds=_by_words_never,
         strength=lambda signals: signals.extra.get(COPIED_WORDS, 0),
-        is_of_whole_texts=False,
-        joins_clusters=_never,
-        reuse_expected=True,
         label="Chapter of a copied serial",
         meaning="a few words of one stand in the other, as those of the chapters around them do",
         evidence="{copied_words} words copied",
-        tone="mild",
     ),
     Tier(
         kind=TRANSLATED,
@@ -281,13 +259,9 @@ TIERS: tuple[Tier, ...] = (
         compares="vectors",
         holds=_by_words_never,
         strength=lambda signals: signals.extra.get(MARGIN, 0),
-        is_of_whole_texts=False,
-        joins_clusters=_never,
-        reuse_expected=True,
         label="Translated story",
         meaning="the same story in another language",
         evidence="alike in meaning",
-        tone="mild",
     ),
     Tier(
         kind=RETOLD,
@@ -296,13 +270,9 @@ TIERS: tuple[Tier, ...] = (
         compares="vectors",
         holds=_by_words_never,
         strength=lambda signals: signals.extra.get(MARGIN, 0),
-        is_of_whole_texts=False,
-        joins_clusters=_never,
-        reuse_expected=True,
         label="Retold story",
         meaning="the same story in other words",
         evidence="alike in meaning",
-        tone="mild",
     ),
 )
 
