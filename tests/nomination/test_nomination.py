@@ -21,12 +21,11 @@ from neardup.core.verify.text import Text
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, candidates, transaction, versions
-from neardup.nomination import one_text
+from neardup.nomination import lookup
 from neardup.nomination.exhaustive import WideMatches, match_fingerprints, match_passages
 from neardup.nomination.in_memory import HeldTexts, Pair, nominate_pairs, sample_passages
-from neardup.nomination.one_text import TextNominator, read_facts
+from neardup.nomination.lookup import StoryProbe, TextNominator, nominate, read_facts
 from neardup.nomination.passages import PassageNomination
-from neardup.nomination.stories import StoryProbe, nominate
 from neardup.pipeline.index_sync import admit_version, catch_up
 from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.verifier import BEFORE_ALL
@@ -154,7 +153,7 @@ async def test_a_stale_replica_hides_no_story_that_is_not_named(
         found = await checked.nominate(probe, await ledger.do(read_facts), None)
         assert (found.whole, found.reasons) == ((0, 1, 2), ()), "the replica lacks stories that the ledger has"
         monkeypatch.setattr(versions, "MAX_UNINDEXED", 1)
-        monkeypatch.setattr(one_text, "MAX_UNINDEXED", 1)
+        monkeypatch.setattr(lookup, "MAX_UNINDEXED", 1)
         found = await checked.nominate(probe, await ledger.do(read_facts), None)
         assert found.whole == (0, 2)
         why = "the index is behind the ledger: only the latest 1 stories were compared as whole texts"

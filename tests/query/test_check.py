@@ -11,7 +11,7 @@ from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR, TRANSLITERATED
 from neardup.errors import Transient
 from neardup.ledger import now_ms, versions
-from neardup.nomination import one_text
+from neardup.nomination import lookup
 from neardup.query.check import CHECKED_ID, Submission
 from neardup.records import Language
 
@@ -151,8 +151,8 @@ async def test_what_neither_index_nor_ledger_can_tell_is_said(
         raise Transient("Redis does not answer")
 
     monkeypatch.setattr(versions, "MAX_UNINDEXED", 1)
-    monkeypatch.setattr(one_text, "MAX_UNINDEXED", 1)
-    monkeypatch.setattr(one_text, "retry_call", lambda _, call: call())
+    monkeypatch.setattr(lookup, "MAX_UNINDEXED", 1)
+    monkeypatch.setattr(lookup, "retry_call", lambda _, call: call())
     original = words_of(HINDI, "a")
     await platform.add(HINDI, ORIGINAL, original)
     await platform.add(HINDI, 8, words_of(HINDI, "b"))

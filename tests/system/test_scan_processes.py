@@ -12,7 +12,7 @@ import pytest
 from neardup.core.page import Page, PageStory, Unreadable, extract_story
 from neardup.core.text.extraction import Extraction
 from neardup.pipeline.summary import Watch, ignore_progress
-from neardup.scan import documents, workers
+from neardup.scan import processes as scan
 from neardup.scan.job import scan_documents, scan_processes
 from neardup.scan.request import Request, create_ledger, list_documents, make_config
 
@@ -79,9 +79,9 @@ def test_a_fault_over_a_document_loses_none(
     def faulty(page: Page, extraction: Extraction) -> PageStory | Unreadable:
         return fault() if BAD in page.body else extract_story(page, extraction)
 
-    monkeypatch.setattr(documents, "extract_story", faulty)
-    monkeypatch.setattr(workers, "CPU_SECONDS", 0.5)
-    monkeypatch.setattr(workers, "MOST_MEMORY_BYTES", 100_000_000)
+    monkeypatch.setattr(scan, "extract_story", faulty)
+    monkeypatch.setattr(scan, "CPU_SECONDS", 0.5)
+    monkeypatch.setattr(scan, "MOST_MEMORY_BYTES", 100_000_000)
     for number in range(bad_documents):
         (folder / f"0-bad-{number}.txt").write_bytes(BAD * (8 + number))
     found, flags = scanned(folder)
@@ -91,13 +91,13 @@ def test_a_fault_over_a_document_loses_none(
 
 def test_pairs_are_verified_although_the_processes_die(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, owner = scanned(folder), os.getpid()
-    load = documents.Scratch.load
+    load = scan.Scratch.load
 
-    def faulty(scratch: documents.Scratch, kept: documents.KeptText) -> object:
+    def faulty(scratch: scan.Scratch, kept: scan.KeptText) -> object:
         return load(scratch, kept) if os.getpid() == owner else die()
 
     (folder / "near.txt").write_text(f"{TEXTS[0]} and more", encoding="utf-8")
     with_a_near_copy = scanned(folder)
     assert with_a_near_copy[1] > expected[1]
-    monkeypatch.setattr(documents.Scratch, "load", faulty)
+    monkeypatch.setattr(scan.Scratch, "load", faulty)
     assert scanned(folder) == with_a_near_copy

@@ -25,8 +25,8 @@ from neardup.insights.corpus import COPIES, Corpus, Original, PlantedStory, plan
 from neardup.insights.edits import OTHER_SCRIPT, name_chapters, name_replaced
 from neardup.ledger import names, now_ms, self_checks, stories, versions
 from neardup.ledger.self_checks import Measure, OnRecord, Pair, Recall, Trial
-from neardup.nomination.common_passages import CommonHashes
 from neardup.nomination.exhaustive import WideMatches, match_fingerprints, match_passages
+from neardup.nomination.passages import CommonHashes
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.run_lifecycle import Hook

@@ -6,7 +6,7 @@ that holds these numbers is durable.  So a story whose hashes stand in neither p
 gaps between the ranges of the segments, and what follows the last, can hold such stories, whose pages are read again.
 
 A passage that many stories hold, such as a prayer or a disclaimer, is common: its hash nominates none of them, see
-neardup.nomination.common_passages.
+neardup.nomination.passages.
 """
 
 import json

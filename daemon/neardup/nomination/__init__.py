@@ -1,13 +1,10 @@
 """Who is compared with whom: what nominates the pairs that are worth verifying.
 
 By whole texts, whose SimHashes or signatures are alike, and by passages, of which two texts share some hashes.  What is
-nominated are `Matches`: a story, and the stories that it is to be compared with, the best first; `matches` has their
-limit, and records them.
+nominated are `Matches`: a story, and the stories that it is to be compared with, the best first.
 
-- `stories`: for stories that are looked up in the indexes: `nominate`.  A run, which looks ahead, calls its parts.
-- `one_text`: for a text that is checked, in a given time, and with the indexes that answer.
-- `passages`: the lookups by passages.
-- `common_passages`: the passages that too many stories share to nominate any.
+- `lookup`: for stories that are looked up in the indexes, and for a text that is checked.
+- `passages`: the lookups by passages, and the passages that too many stories share to nominate any.
 - `in_memory`: among texts in memory, without an index and a ledger, for scans and the library.
 - `exhaustive`: by reading everything, for audits.
 

@@ -24,9 +24,11 @@ from neardup.core.candidates.select import NO_NUMBERS, select_matches
 from neardup.core.fingerprint.minhash import stack_signatures
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes, hash_rows
 from neardup.index.passages.postings import Tail
+from neardup.index.protocol import LookupResult
 from neardup.records import BandedFingerprint, Fingerprint, Language
 
 PAGE = 10_000  # pairs
+NOTHING_FOUND = LookupResult(set(), NO_NUMBERS, {})  # as without a lookup: every text is compared instead
 LOOKED_UP = 2**62  # the number of the text that is looked up, behind all that are held
 
 Pair = tuple[int, int]  # places of two texts, ascending
@@ -171,7 +173,7 @@ class HeldTexts:
         )
         none = arrays.where(np.zeros(len(arrays), np.bool_))
         group = [LOOKED_UP], banded
-        [found] = select_matches([group], [_NothingFound()], none, {language: self._detection.of(language)}, arrays)
+        [found] = select_matches([group], [NOTHING_FOUND], none, {language: self._detection.of(language)}, arrays)
         return found.matches
 
     def _bring_up_arrays(self, language: Language) -> FingerprintArrays:
@@ -195,10 +197,3 @@ class HeldTexts:
         numbers = [run.numbers(places, np.where(is_common, 0, counts)) for run, places, counts in found]
         sharing, shared = np.unique(np.concatenate([NO_NUMBERS, *numbers]), return_counts=True)
         return sharing[shared >= MIN_SHARED], hashes[is_common]
-
-
-class _NothingFound(Struct, frozen=True):
-    """The result of no lookup: every text is compared instead."""
-
-    ids: tuple[int, ...] = ()
-    numbers: Numbers = field(default_factory=lambda: NO_NUMBERS)

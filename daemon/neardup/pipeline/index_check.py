@@ -26,8 +26,7 @@ from neardup.index.protocol import Index
 from neardup.ledger import Ledger, outbox, runs, versions
 from neardup.ledger.candidates import Matches, nominate_again
 from neardup.ledger.languages import count_by_language
-from neardup.nomination.matches import make_matches
-from neardup.nomination.stories import look_up_and_nominate
+from neardup.nomination.lookup import look_up_and_nominate, make_matches
 from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.passage_sync import drop_damaged_segment
 from neardup.pipeline.summary import IndexFaults

@@ -21,7 +21,7 @@ from neardup.core.verify.spans import measure_share, measure_similarity
 from neardup.core.verify.tiers import PASSAGE
 from neardup.ledger import Ledger, outbox, removed_texts, stories, versions
 from neardup.ledger.removed_texts import Returned
-from neardup.nomination.common_passages import MAX_HOLDERS
+from neardup.nomination.passages import MAX_HOLDERS
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.records import Candidate, PairedStory
 

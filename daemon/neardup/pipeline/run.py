@@ -20,7 +20,7 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, candidates, now_ms, outbox, removed_texts, runs, stories, works
 from neardup.ledger.languages import count_by_language
-from neardup.nomination.common_passages import count_again
+from neardup.nomination.passages import count_again
 from neardup.pages.fork_server import start_server
 from neardup.pages.limits import CircuitBreaker
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool

@@ -48,8 +48,8 @@ from neardup.ledger import Ledger, candidates, languages, outbox, passages, runs
 from neardup.ledger.files import make_scratch_folder, translate_scratch_errors
 from neardup.ledger.languages import count_by_language
 from neardup.ledger.passages import CommonPassage, FoundCommon
-from neardup.nomination.common_passages import COUNTED_AT_ONCE, Holders, drop_common, read_holders
-from neardup.nomination.matches import NominatedPair, record_pairs
+from neardup.nomination.lookup import NominatedPair, record_pairs
+from neardup.nomination.passages import COUNTED_AT_ONCE, Holders, drop_common, read_holders
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import admit_ledger_version

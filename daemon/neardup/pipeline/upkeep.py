@@ -31,9 +31,8 @@ from neardup.ledger import (
     serials,
     submissions,
 )
-from neardup.nomination.common_passages import count_again
-from neardup.nomination.passages import PassageNomination
-from neardup.nomination.stories import StoryProbe, nominate
+from neardup.nomination.lookup import StoryProbe, nominate
+from neardup.nomination.passages import PassageNomination, count_again
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.index_sync import KEPT_CHANGES, catch_up

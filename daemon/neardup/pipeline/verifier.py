@@ -14,7 +14,7 @@ from neardup.core.candidates.select import is_worth_comparing
 from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.verify.scores import ComparedPair, assess_all, share_passages
 from neardup.ledger import Ledger, candidates, passages, serials, verification
-from neardup.nomination.common_passages import CommonHashes
+from neardup.nomination.passages import CommonHashes
 from neardup.pages.text_cache import Texts
 from neardup.records import Assessment, BandedFingerprint, Candidate, Kind, Language
 from neardup.telemetry.metrics import ESTIMATED, FLAGS, NEAR_MISSES, STAGE_SECONDS

@@ -25,8 +25,8 @@ from neardup.errors import IndexDamaged, NeardupError, Transient
 from neardup.index.protocol import Index, LookupResult
 from neardup.ledger import Ledger, stories
 from neardup.ledger.passages import NONE_FOUND
+from neardup.nomination.lookup import group_stories, join_matches, nominate_groups
 from neardup.nomination.passages import PassageLookup, PassageMatches, PassageNomination
-from neardup.nomination.stories import group_stories, join_matches, nominate_groups
 from neardup.pipeline.index_sync import IndexWait, catch_up, replay
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.pipeline.stages import MAX_BATCHES

@@ -25,9 +25,8 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import Ledger, active_verdicts, candidates, chapters, now_ms, permissions, stories
 from neardup.ledger.chapters import Described
-from neardup.nomination.common_passages import CommonHashes
-from neardup.nomination.one_text import TextMatches, TextNominator, read_facts
-from neardup.nomination.stories import StoryProbe
+from neardup.nomination.lookup import StoryProbe, TextMatches, TextNominator, read_facts
+from neardup.nomination.passages import CommonHashes
 from neardup.pages.text_cache import FoundText, NoText, Texts
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.records import (

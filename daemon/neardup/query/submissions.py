@@ -24,8 +24,7 @@ from neardup.ledger import Ledger, candidates, drafts, permissions, stories, sub
 from neardup.ledger.drafts import Draft
 from neardup.ledger.permissions import Grant
 from neardup.ledger.submissions import Stored, Submitted
-from neardup.nomination.matches import make_matches
-from neardup.nomination.one_text import find_unseen
+from neardup.nomination.lookup import find_unseen, make_matches
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
 from neardup.pipeline.verifier import Verifier, count_assessed

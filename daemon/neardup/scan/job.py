@@ -40,8 +40,17 @@ from neardup.records import (
     PairedStory,
     Story,
 )
-from neardup.scan.documents import KeptText, ReadDocument, Reader, Scratch, Verifier
-from neardup.scan.workers import Operations, WorkerDied, Workers, fork_workers
+from neardup.scan.processes import (
+    KeptText,
+    Operations,
+    ReadDocument,
+    Reader,
+    Scratch,
+    Verifier,
+    WorkerDied,
+    Workers,
+    fork_workers,
+)
 from neardup.source.documents import BadDocument, Document, Documents, Listed
 from neardup.source.parse import UNPRINTABLE
 

@@ -29,7 +29,7 @@ from neardup.index.redis.base import RedisIndex
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import connect, flags, outbox, passages, runs, schema, stories, submissions, verdicts, verification
 from neardup.moderation.export import write
-from neardup.nomination import stories as nomination
+from neardup.nomination import lookup as nomination
 from neardup.pipeline import index_sync, run, submitted_pages, sweep, writer
 from neardup.pipeline.passage_sync import PassageReading
 from neardup.records import Language, Verdict

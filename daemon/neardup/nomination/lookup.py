@@ -1,35 +1,157 @@
-"""Nominates for one text, within a time: which stories of the ledger it is to be compared with.
+"""Nominates for stories that are looked up in the indexes of a ledger: by their whole texts and by passages.
 
-Both indexes may lack the latest stories; the ledger has them.  An index that does not answer, or not in time, is done
-without: the answer then says so.
+`nominate` does it for some stories at once.  A run looks batches up while others are written, and so calls its parts.
+
+Whole texts are alike if their SimHashes or signatures are.  Stories with equal fingerprints share a lookup.  An index
+may lack the latest stories: those are compared one by one (`core.candidates.select`), unless the index is so far behind
+that it must be repaired first.
+
+A text that is checked is looked up within a time.  An index that does not answer, or not in time, is done without: the
+answer then says so.
 """
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Collection
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from neardup.config import Detection
-from neardup.core.candidates.select import MAX_UNINDEXED, NO_NUMBERS, select_matches
+from neardup.core.candidates.banding import copy_keys
+from neardup.core.candidates.select import MAX_UNINDEXED, NO_NUMBERS, Nominee, StoryGroup, select_matches
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Transient
 from neardup.index.protocol import Index, LookupResult, refuse_index_mismatch
-from neardup.ledger import Ledger, outbox, passages, runs, versions
+from neardup.ledger import Ledger, candidates, outbox, passages, runs, transaction, versions
 from neardup.ledger.candidates import Matches
 from neardup.ledger.languages import count_by_language
-from neardup.nomination.common_passages import Passages
-from neardup.nomination.matches import make_matches
-from neardup.nomination.passages import PassageNomination
-from neardup.nomination.stories import StoryProbe
-from neardup.records import BandedFingerprint
+from neardup.ledger.passages import FoundCommon
+from neardup.nomination.passages import PassageMatches, PassageNomination, Passages, Probe
+from neardup.records import BandedFingerprint, Language
 from neardup.retry import retry_call
 
 T = TypeVar("T")
 HASH_BYTES = 4  # of a passage hash
 NOTHING_FOUND = LookupResult(set(), NO_NUMBERS, {})
+NominatedPair = tuple[int, int, Language]  # the ids of a story and its match, and the language of the story
+
+
+class StoryProbe(NamedTuple):
+    """A story or a text to look up, by its id, its fingerprint and its passage hashes, ascending."""
+
+    story_id: int
+    banded: BandedFingerprint
+    passages: PassageHashes
+
+    @property
+    def of_passages(self) -> Probe:
+        """What is looked up in the passage index."""
+        [key] = copy_keys([self.banded.simhash], [self.banded.signature]).tolist()
+        return Probe(self.story_id, self.banded.language, key, self.passages)
+
+
+async def nominate(
+    index: Index, by_passages: PassageNomination, ledger: Ledger, detection: Detection, probes: Sequence[StoryProbe]
+) -> tuple[list[Matches], FoundCommon] | None:
+    """Look up stories in both indexes; their matches, best first, and the common passages that are to be recorded.
+
+    None if the index of fingerprints has lost its data, or is far behind the ledger.  Raises Transient if an index does
+    not answer, PassagesDamaged.
+    """
+    stories = [(probe.story_id, probe.banded) for probe in probes]
+    nominees = await look_up_and_nominate(index, ledger, detection, stories)
+    if nominees is None:
+        return None
+    lookup = await by_passages.look_up_probes([probe.of_passages for probe in probes])
+    sharing, common = await by_passages.nominate(lookup)
+    whole = {nominee.story_id: nominee for nominee in nominees}
+    return join_matches(stories, whole, sharing, detection), common.found
+
+
+def join_matches(
+    stories: Iterable[tuple[int, BandedFingerprint]],
+    whole: Mapping[int, Nominee],
+    by_passages: Mapping[int, PassageMatches],
+    detection: Detection,
+) -> list[Matches]:
+    """The matches of stories by their whole texts and by passages, which are given by the ids of the stories."""
+    return [
+        make_matches(
+            story_id, banded.language, detection, own.matches, sharing.ids, left_out=max(own.capped, sharing.capped)
+        )
+        for story_id, banded in stories
+        for own, sharing in [(whole[story_id], by_passages[story_id])]
+    ]
+
+
+def group_stories(stories: Iterable[tuple[int, BandedFingerprint]]) -> list[StoryGroup]:
+    """Stories, each an id and its fingerprint -> those with equal fingerprints together."""
+    ids_of: dict[BandedFingerprint, list[int]] = {}
+    for story_id, banded in stories:
+        ids_of.setdefault(banded, []).append(story_id)
+    return [(ids, banded) for banded, ids in ids_of.items()]
+
+
+async def nominate_groups(
+    ledger: Ledger, detection: Detection, groups: Sequence[StoryGroup], found: Sequence[LookupResult], applied: int
+) -> list[Nominee] | None:
+    """For each story of the groups, its matches among the stories found, those not indexed yet, and its own batch.
+
+    `found` are the results of looking the groups up in an index that had applied the changes up to `applied`.  None if
+    that index is far behind the ledger, or ahead of it.
+    """
+    arrays = await ledger.do(versions.read_fingerprints_for_nomination, found, applied)
+    if arrays is None:
+        return None
+    held, unindexed = arrays
+    thresholds = {banded.language: detection.of(banded.language) for _, banded in groups}
+    return await asyncio.to_thread(select_matches, groups, found, held, thresholds, unindexed)
+
+
+async def look_up_and_nominate(
+    index: Index, ledger: Ledger, detection: Detection, stories: Sequence[tuple[int, BandedFingerprint]]
+) -> list[Nominee] | None:
+    """Look up stories by their whole texts, and nominate as `nominate_groups`; None as for `nominate`."""
+    groups = group_stories(stories)
+    applied, found = await index.look_up([banded for _, banded in groups])
+    return None if applied is None else await nominate_groups(ledger, detection, groups, found, applied)
+
+
+def make_matches(
+    story_id: int,
+    language: Language,
+    detection: Detection,
+    ids: Sequence[int],
+    by_passages: Sequence[int] = (),
+    *,
+    left_out: int = 0,
+) -> Matches:
+    """The matches of a story, best first, with the limit of its language."""
+    return Matches(story_id, ids, detection.of(language).max_matches, by_passages, left_out)
+
+
+def record_pairs(
+    db: sqlite3.Connection,
+    pairs: Iterable[NominatedPair],
+    detection: Detection,
+    cut: Collection[int],
+    *,
+    by_passages: bool,
+) -> None:
+    """Record pairs, those of a story together and the best first, in one transaction.
+
+    `by_passages` says that passages alone nominated them.  Of the stories in `cut`, other matches were left out.
+    """
+    with transaction(db):
+        for (story_id, language), matches in groupby(pairs, itemgetter(0, 2)):
+            ids = [match for _, match, _ in matches]
+            whole, apart = ((), ids) if by_passages else (ids, ())
+            left_out = int(story_id in cut)
+            candidates.nominate(db, make_matches(story_id, language, detection, whole, apart, left_out=left_out))
 
 
 class LedgerFacts(NamedTuple):
