@@ -41,10 +41,10 @@ _first_poisoned.restype, _first_poisoned.argtypes = ctypes.c_void_p, (ctypes.c_v
 _locate.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
 
 
-def bind(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[..., int]:
+def bind(name: str, *arguments: Any) -> Callable[..., int]:
     """As `native.bind`, for a function that is called with hostile arguments, too."""
     kinds = tuple(ctypes.c_void_p if isinstance(kind, native.ArrayOf) else kind for kind in arguments)
-    function = _bind(name, *kinds, result=result)
+    function = _bind(name, *kinds)
 
     def called(*given: Any) -> int:
         values = tuple(map(_replace_array, arguments, given))

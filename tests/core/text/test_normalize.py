@@ -305,18 +305,6 @@ def test_a_number_is_a_token(language: Language) -> None:
     assert len(tokenize("".join(digits))) == 1
 
 
-def test_a_digit_is_read_as_the_letter_that_it_looks_like() -> None:
-    words = {
-        "\u0be7": "அ\u0be7ம்",
-        "\u0ae8": "ઘ\u0ae8માં",
-        "\u0b66": "କା\u0b66",
-        "\u0c66": "వ\u0c66శ",
-        "\u0ce6": "ಹ\u0ce6ಸ",
-    }
-    for digit, word in words.items():
-        assert tokenize(word) == tokenize(word.replace(digit, LIKE_LETTERS[digit])), word
-
-
 @every_language
 def test_punctuation_separates_words(language: Language) -> None:
     first, second = tokenize(TEXTS[language])[:2]
@@ -336,12 +324,6 @@ def test_combining_marks_stay_and_surrogates_separate_words() -> None:
 def test_a_chillu_sequence_equals_its_atomic_letter(letter: str, chillu: str) -> None:
     assert tokenize(f"അ{letter}{VIRAMA}{ZWJ} ക") == tokenize(f"അ{chillu} ക") == [f"അ{chillu}".encode(), "ക".encode()]
     assert tokenize(f"അ{letter}{VIRAMA} ക") != tokenize(f"അ{chillu} ക"), "without the joiner it is not a chillu"
-
-
-@pytest.mark.parametrize("nukta", sorted(NUKTAS), ids=unicodedata.name)
-def test_a_nukta_sign_is_dropped(nukta: str) -> None:
-    letter, sign = chr(ord(nukta) - 0x27), chr(ord(nukta) + 2)  # the code points of KA and AA in each script
-    assert tokenize(f"{letter}{nukta}{sign}") == tokenize(f"{letter}{sign}") == [f"{letter}{sign}".encode()]
 
 
 @pytest.mark.parametrize("composed", COMPOSED, ids=unicodedata.name)
@@ -453,8 +435,3 @@ def test_no_cut_splits_any_grapheme_cluster_of_unicode() -> None:
     text = "".join(f" {c}x{c}." for c in drawn)
     found = locate_words(text)
     assert not set(found.cuts.tolist()) - boundaries(found.text)
-
-
-@pytest.mark.parametrize("nothing", ["", " \n", "।!—😀", "\u200d", "\ud800"])
-def test_a_text_without_words_has_no_offsets(nothing: str) -> None:
-    assert len(assert_located(nothing).starts) == 0

@@ -113,10 +113,6 @@ def _is_shadow(child: LexborNode) -> bool:
     return bool(child.template_fragments())  # an element of SVG with this name has none
 
 
-def read_markup(template: LexborNode) -> str:
-    return template.template_fragments()[0].inner_html or ""
-
-
 class _Page(NamedTuple):
     """A page to render, which stands within `depth` pages.
 
@@ -457,7 +453,8 @@ def _render_children(node: LexborNode, style: Style, display: str, page: _Page) 
         yield from ((child, _compute_slotted_style(child, style, page), True, page.host.page) for child in slotted)
         return
     if (shadow := find_shadow(node, children)) is not None:
-        yield from _render_page_within(read_markup(shadow), style, page._replace(host=Host(children, page, set())))
+        markup = shadow.template_fragments()[0].inner_html or ""
+        yield from _render_page_within(markup, style, page._replace(host=Host(children, page, set())))
         return
     styles = [page.rules.read_element(child, style.custom)[1] if child.is_element_node else {} for child in children]
     if len(children) > 1 and (any(styles) or values or style.to_the_left):

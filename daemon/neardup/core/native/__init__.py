@@ -48,7 +48,7 @@ def in_c(
     return choose
 
 
-def bind(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[..., int]:
+def bind(name: str, *arguments: Any) -> Callable[..., int]:
     """The library's function of this name, which runs without the GIL; the types are those of ctypes, or ArrayOf.
 
     Without a library, a function that no caller reaches.
@@ -56,7 +56,7 @@ def bind(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[.
     if LIBRARY is None:
         return _raise_missing
     function = LIBRARY[name]
-    function.argtypes, function.restype = arguments, result
+    function.argtypes, function.restype = arguments, ctypes.c_int64
     return function
 
 

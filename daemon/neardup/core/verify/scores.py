@@ -202,7 +202,7 @@ def examine(
     if by_words.kind is not None:
         return by_words
     for assess_others in (_assess_disguised, _assess_rewritten):
-        [assessment] = assess_others([texts], thresholds, common)
+        assessment = assess_others([texts], thresholds, common).get(0)
         if assessment is not None and assessment.kind is not None:
             return assessment
     return by_words
@@ -221,17 +221,14 @@ def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
         found[n] = assessment
     for assess_others in (_assess_disguised, _assess_rewritten):
         no_copies = [n for n in by_words if (assessment := found[n]) is None or assessment.kind is None]
-        others = assess_others([pairs[n] for n in no_copies], thresholds, common)
-        for n, assessment in zip(no_copies, others, strict=True):
-            if found[n] is None or (assessment is not None and assessment.kind is not None):
-                found[n] = assessment
+        for place, other in assess_others([pairs[n] for n in no_copies], thresholds, common).items():
+            if found[no_copies[place]] is None or other.kind is not None:
+                found[no_copies[place]] = other
     return found
 
 
 def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
     """The assessments of pairs by their words; None for a pair with too little in common to be recorded."""
-    if not pairs:
-        return []
     texts, places = list_distinct_texts(pairs)
     shared_of = count_shared_of_pairs([text.shingles for text in texts], places).tolist()
     overlaps = [_measure_overlap(a, b, shared, bits) for (a, b, bits, _), shared in zip(pairs, shared_of, strict=True)]
@@ -347,35 +344,23 @@ def _measure_run(texts: _Texts, assessment: Assessment) -> Assessment:
     return replace(assessment, signals=replace(signals, longest_run_words=run))
 
 
-def _assess_disguised(
-    pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes
-) -> list[Assessment | None]:
-    """The assessments of pairs in one script by their skeletons; None where these do not make them copies."""
-    found: list[Assessment | None] = [None] * len(pairs)
-    if not pairs:
-        return found
+def _assess_disguised(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> dict[int, Assessment]:
+    """The assessments of pairs in one script, by their places, whose skeletons make them copies."""
     texts, places = list_distinct_texts(pairs)
     shared = count_uncommon_of_pairs([text.skeleton_hashes for text in texts], places, common)
     alike = np.flatnonzero(shared >= MIN_SHARED).tolist()
-    for n, assessment in zip(alike, _assess_skeletons([pairs[n] for n in alike], thresholds, common), strict=True):
-        found[n] = None if assessment.kind is None else assessment
-    return found
+    assessed = _assess_skeletons([pairs[n] for n in alike], thresholds, common)
+    return {n: assessment for n, assessment in zip(alike, assessed, strict=True) if assessment.kind is not None}
 
 
-def _assess_rewritten(
-    pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes
-) -> list[Assessment | None]:
-    """The assessments of pairs of one language by their rare words; None where too few are in the same order."""
-    found: list[Assessment | None] = [None] * len(pairs)
-    if not pairs:
-        return found
+def _assess_rewritten(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> dict[int, Assessment]:
+    """The assessments of pairs of one language, by their places, of which enough rare words are in the same order."""
     texts, places = list_distinct_texts(pairs)
     shared = count_shared_of_pairs([text.rare_hashes for text in texts], places)
     alike = [n for n in np.flatnonzero(shared >= REWRITTEN_WORDS).tolist() if pairs[n].languages == 1]
     commons = list_common_in_both([pairs[n] for n in alike], common)
-    for n, held in zip(alike, commons, strict=True):
-        found[n] = _assess_rewriting(pairs[n], held, thresholds)
-    return found
+    assessed = (_assess_rewriting(pairs[n], held, thresholds) for n, held in zip(alike, commons, strict=True))
+    return {n: assessment for n, assessment in zip(alike, assessed, strict=True) if assessment is not None}
 
 
 def _assess_rewriting(texts: _Texts, common: PassageHashes, thresholds: Thresholds) -> Assessment | None:
@@ -401,8 +386,6 @@ def _assess_skeletons(pairs: Sequence[_Texts], thresholds: Thresholds, common: P
 
     Only skeletons that are more alike than the words are aligned, as those of a disguised part are.
     """
-    if not pairs:
-        return []
     texts, places = list_distinct_texts(pairs)
     overlaps = skeletons.measure_overlaps(
         [text.skeleton_grams for text in texts], places, [pair.bits for pair in pairs]
