@@ -15,7 +15,7 @@ from neardup.core.candidates.key_pairs import (
     find_pairs_in_hash_buckets,
     make_keys,
 )
-from neardup.core.candidates.select import find_alike_inside, make_arrays
+from neardup.core.candidates.select import find_alike_pairs, make_arrays, make_columns
 from neardup.core.fingerprint.word_hashes import MIN_SHARED
 from neardup.records import BandedFingerprint
 
@@ -69,7 +69,8 @@ def joined(
 
 def brute_force(drawn: list[BandedFingerprint], own: Thresholds) -> set[tuple[int, int]]:
     table = np.array([[own.hamming, own.bands, own.shared_bands, own.agreeing_rows]] * 2)
-    left, right, _, _ = find_alike_inside(make_arrays(drawn, NAMES), table)
+    columns = make_columns(make_arrays(drawn, NAMES))
+    left, right, _, _ = find_alike_pairs(columns, columns, table, True)
     return set(zip(left.tolist(), right.tolist(), strict=True))
 
 

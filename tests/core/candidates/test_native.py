@@ -8,7 +8,6 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Struct
 from neardup.core.candidates import all_pairs
 from neardup.core.candidates.all_pairs import find_near_pairs, find_shared, find_signature_pairs, join_runs
 from neardup.core.candidates.banding import Banding
@@ -26,6 +25,7 @@ from neardup.core.candidates.select import Arrays, close_pairs, find_alike_pairs
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.native import candidates as binding
 
+from tests.core.candidates.test_select import Thresholds
 from tests.support.languages import HINDI, MARATHI
 from tests.support.sampling import EXAMPLES
 
@@ -34,16 +34,6 @@ pytestmark = pytest.mark.native
 seeds = st.integers(0, 2**32 - 1)
 thresholds = st.tuples(st.integers(0, 7), st.sampled_from([0, 5, 8, 32]), st.integers(0, 3), st.integers(0, 30))
 Any = npt.NDArray[np.generic]
-
-
-class Limits(Struct, frozen=True):
-    """The thresholds and caps of a language."""
-
-    hamming: int
-    bands: int
-    shared_bands: int
-    agreeing_rows: int
-    max_matches: int
 
 
 def same(found: Sequence[Any], expected: Sequence[Any]) -> None:
@@ -107,10 +97,15 @@ def test_the_screen(seed: int, size: int, others_size: int, own: tuple[int, int,
     seeds,
     st.integers(1, 60),
     st.builds(
-        Limits, st.integers(0, 7), st.sampled_from([8, 32]), st.integers(0, 3), st.integers(0, 64), st.integers(1, 9)
+        Thresholds,
+        st.integers(0, 7),
+        st.sampled_from([8, 32]),
+        st.integers(0, 3),
+        st.integers(0, 64),
+        st.integers(1, 9),
     ),
 )
-def test_the_key_join(seed: int, size: int, own: Limits) -> None:
+def test_the_key_join(seed: int, size: int, own: Thresholds) -> None:
     table, rng = KeyTable.of({HINDI: own, MARATHI: own}), np.random.default_rng(seed)
     languages, simhashes, signatures, signed = stories(seed, size)
     languages[:] = seed % 2

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Struct
 from msgspec.structs import replace
+from neardup.config import Thresholds
 from neardup.core.fingerprint.compute import fingerprint, hash_skeleton_of_text
 from neardup.core.fingerprint.word_hashes import WINDOW, PassageHashes, hash_passages
 from neardup.core.text.normalize import tokenize
@@ -61,14 +61,6 @@ stories = st.lists(vocabulary, min_size=1, max_size=40)
 shares = st.none() | st.floats(0, 1)
 copied_words = st.fixed_dictionaries({}, optional={COPIED_WORDS: st.integers(0, 200)})
 signals = st.builds(Signals, st.integers(0, 128), st.booleans(), shares, shares, shares, extra=copied_words)
-
-
-class Thresholds(Struct, frozen=True):
-    hamming: int = 3
-    jaccard: float = 0.5
-    containment: float = 0.5
-    passage_words: int = 75
-    rare_share: float = 0.35
 
 
 def word_pairs(words: list[bytes]) -> set[tuple[bytes, ...]]:
@@ -197,7 +189,10 @@ def test_pair_gets_the_first_kind_that_holds(
         PASSAGE: found.extra.get(COPIED_WORDS, 0) >= words,
     }
     want = next((kind for kind in list_kinds() if holds.get(kind)), None)
-    assert find_kind(found, Thresholds(hamming, jaccard, containment, words)) == want
+    assert (
+        find_kind(found, Thresholds(hamming=hamming, jaccard=jaccard, containment=containment, passage_words=words))
+        == want
+    )
 
 
 def measure(a: Text, b: Text, bits: int) -> Signals:

@@ -17,27 +17,16 @@ from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS
 from neardup.records import Assessment
 
+from tests.core.verify.test_alignment import prose
+from tests.core.verify.test_alignment import stories as all_stories
 from tests.support.words import text_of_words
 
 unhurried = settings(deadline=None)
-# The letters of a word are the words of a story; refrains, so that runs are long, repeated and overlap.
-stories = st.one_of(
-    st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=80).map("".join),
-    st.lists(
-        st.sampled_from(["abcdefghijklmnop", "defghijkl", "aaaa", "abcdefgXijklmnop", "z", "cdefgijkl"]),
-        min_size=1,
-        max_size=12,
-    ).map("".join),
-)
+stories = all_stories.filter(bool)
 
 
 def text_of(words: Sequence[object]) -> Text:
     return text_of_words([str(word).encode() for word in words])
-
-
-def prose(seed: str, n: int) -> list[str]:
-    """Words of which none occurs twice."""
-    return [f"{seed}{k}" for k in range(n)]
 
 
 def examined(a: Text, b: Text, common: PassageHashes = NO_HASHES) -> Assessment:

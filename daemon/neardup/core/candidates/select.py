@@ -34,12 +34,6 @@ LEAST_ROWS = 6  # that the signatures of a pair agree in; those of unrelated sto
 SCORED_AT_ONCE = 1 << 20  # pairs, or those of one lookup if it found more stories
 
 
-def find_alike_inside(stories: FingerprintArrays, thresholds: Thresholds) -> tuple[Indices, Indices, Indices, Indices]:
-    """The pairs among these stories that are alike, left < right: left, right, rows that agree, bits that differ."""
-    arrays = make_columns(stories)
-    return find_alike_pairs(arrays, arrays, thresholds, True)
-
-
 def make_columns(stories: FingerprintArrays) -> Arrays:
     """The arrays of n stories that a comparison needs."""
     return stories.languages, stories.simhashes, stories.signatures, stories.signed
@@ -175,7 +169,7 @@ def select_matches(
     columns, columns_held = make_columns(batch_arrays), make_columns(others)
     left, right, rows, bits = find_alike_pairs(columns, make_columns(unindexed), table, False)
     of_unindexed = np.stack((left, -rows, bits, unindexed.ids[right]))
-    left, right, rows, bits = find_alike_inside(batch_arrays, table)
+    left, right, rows, bits = find_alike_pairs(columns, columns, table, True)
     # Within the batch: both directions of each pair, and stories with equal fingerprints, each paired with its group.
     shared = np.flatnonzero(sizes > 1)
     left, right = np.concatenate((left, right, shared)), np.concatenate((right, left, shared))
@@ -231,10 +225,8 @@ def make_arrays(bandeds: Sequence[BandedFingerprint], names: Mapping[int, Langua
 def is_worth_comparing(a: BandedFingerprint, b: BandedFingerprint, thresholds: NominationThresholds) -> bool:
     """Whether two stories would nominate each other if a lookup found them, whatever bands they share."""
     names = dict(enumerate({a.language, b.language}))
-    return (
-        len(find_alike_inside(make_arrays([a, b], names), _make_threshold_table({a.language: thresholds}, names))[0])
-        > 0
-    )
+    columns = make_columns(make_arrays([a, b], names))
+    return len(find_alike_pairs(columns, columns, _make_threshold_table({a.language: thresholds}, names), True)[0]) > 0
 
 
 def _make_threshold_table(
