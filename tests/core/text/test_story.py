@@ -1,5 +1,8 @@
-"""Laws: a page has one fingerprint, whether the native core reads it or Python, and whatever was read before."""
+"""Laws: a page has one fingerprint, whether the native core reads it or Python, and whatever was read before; a text
+has single spaces, whichever of the two writes it, and what it shows beside them is counted.
+"""
 
+import re
 from random import Random
 
 import pytest
@@ -8,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from neardup.core.css.native_rendering import render_natively
 from neardup.core.css.page_styles import find_style_sheets
+from neardup.core.css.pieces import collapse_spaces, count_visible, read_spaced_text, read_spaced_text_in_python
 from neardup.core.native import page as native_page
 from neardup.core.page import Page, Unreadable, extract_story, fingerprint_story
 from neardup.core.text.decoding import is_plain
@@ -91,3 +95,21 @@ def test_a_library_with_other_functions_is_not_used(monkeypatch: pytest.MonkeyPa
 @given(st.binary() | pages)
 def test_both_implementations_find_the_same_pages_plain(body: bytes) -> None:
     assert is_plain(body) == is_plain.reference(body)
+
+
+WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3100))))
+texts = st.text(st.sampled_from(f" \n\t\f\v{WHITE_SPACE}aé\u0915\u093f\U0001f600") | st.characters(codec="utf-8"))
+
+
+@given(texts)
+def test_runs_of_white_space_of_html_are_single_spaces(text: str) -> None:
+    assert collapse_spaces(text) == re.sub(r"[ \t\n\r\f]+", " ", text)
+    assert count_visible(text) == len(re.sub(r"\s+", "", text))
+
+
+@given(st.lists(texts, max_size=4))
+def test_both_implementations_write_the_same_text_of_an_element(parts: list[str]) -> None:
+    root = parse("<!doctype html><p>" + "<b>".join(part.replace("<", "").replace("&", "") for part in parts))
+    assert root is not None
+    for element in root.traverse():
+        assert read_spaced_text(element) == read_spaced_text_in_python(element)

@@ -522,7 +522,7 @@ typedef struct {
 
 /* Score the pairs of stories[left[i]] and others[right[i]]: whether they are alike, the rows that agree, the bits that
  * differ.  Returns 0, or ND_INVALID for an index that is no story, or a language of `stories` without thresholds.
- * Reference: select.are_alike.
+ * Reference: select.score_pairs.
  */
 ND_API int64_t nd_score_pairs(const nd_fingerprints *stories, const nd_fingerprints *others, const int64_t *left,
                               const int64_t *right, int64_t pairs, const nd_thresholds *thresholds, int64_t languages,
@@ -541,7 +541,7 @@ ND_API int64_t nd_alike_pairs(const nd_fingerprints *stories, const nd_fingerpri
 
 /* The pairs of one of `stories` and one of `others`, of any language, within the Hamming distance or that agree in
  * `least_rows` rows; `rows` are those that agree.  As nd_alike_pairs, but they are complete when cursor[0] is the
- * number of `others`.  Reference: all_pairs.close_pairs.
+ * number of `others`.  Reference: select.close_pairs.
  */
 ND_API int64_t nd_compare(const nd_fingerprints *stories, const nd_fingerprints *others, int64_t hamming,
                           int64_t least_rows, int64_t *cursor, int64_t *left, int64_t *right, int64_t *rows,
