@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neardup.http.signatures import InvalidSignature, verify_webhook
-    from neardup.query.copies import Copies, Index, find_copies
-    from neardup.query.texts import Comparison, Copy, compare, fingerprint
+    from neardup.query.texts import Comparison, Copies, Copy, Index, compare, find_copies, fingerprint
     from neardup.serve.client import AsyncClient, Client, InvalidArgument, ServiceError
 
 __version__ = "0.1.0"
@@ -47,14 +46,14 @@ MODULES = {
     "AsyncClient": "neardup.serve.client",
     "Client": "neardup.serve.client",
     "Comparison": "neardup.query.texts",
-    "Copies": "neardup.query.copies",
+    "Copies": "neardup.query.texts",
     "Copy": "neardup.query.texts",
-    "Index": "neardup.query.copies",
+    "Index": "neardup.query.texts",
     "InvalidArgument": "neardup.serve.client",
     "InvalidSignature": "neardup.http.signatures",
     "ServiceError": "neardup.serve.client",
     "compare": "neardup.query.texts",
-    "find_copies": "neardup.query.copies",
+    "find_copies": "neardup.query.texts",
     "fingerprint": "neardup.query.texts",
     "verify_webhook": "neardup.http.signatures",
 }

@@ -407,7 +407,7 @@ def _make_measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]"
 
 def _make_reporting_hooks(app: App, *, posts: bool) -> "list[Hook]":
     """The hooks that report a run to others: the gauges, the webhook of [export] if it `posts`, and the outbox."""
-    from neardup.ledger import works
+    from neardup.ledger import stories
     from neardup.moderation.webhook import list_topics, notify_webhook, post_for_a_while
     from neardup.pipeline.gauges import refresh_gauges
     from neardup.pipeline.run_lifecycle import Hook
@@ -418,7 +418,7 @@ def _make_reporting_hooks(app: App, *, posts: bool) -> "list[Hook]":
         await refresh_gauges(app.ledger, app.index, app.passages)
 
     async def notify(summary: "Summary") -> None:
-        flagged = await app.ledger.do(works.count_open_flags, summary.started_at)
+        flagged = await app.ledger.do(stories.count_open_flags_of_works, summary.started_at)
         facts = summary.as_dict() | {"flagged_by_catalogue": flagged}
         await notify_webhook(config.export, summary.command, summary.status, facts, config.webhook.revealed)
 
@@ -492,15 +492,15 @@ async def sync_reference(app: App, stop: asyncio.Event, watch: "Watch | None" = 
 
     Raises Misuse without [reference], and as `run_once` does.
     """
-    from neardup.ledger import works
+    from neardup.ledger import stories
     from neardup.ledger.lock import only_one
     from neardup.pipeline.index_sync import catch_up
     from neardup.pipeline.run import WorksListing
     from neardup.source.listings import open_reference
 
-    listing, before = WorksListing(open_reference(app.config), app.ledger), await app.ledger.do(works.count)
+    listing, before = WorksListing(open_reference(app.config), app.ledger), await app.ledger.do(stories.count_works)
     summary = await run_once(app, REFERENCE_COMMAND, stop, watch, listing=listing)
-    added = await app.ledger.do(works.count) + listing.removed - before
+    added = await app.ledger.do(stories.count_works) + listing.removed - before
     if listing.removed:
         with suppress(Transient), only_one(app.ledger.path, REFERENCE_COMMAND):  # or else the next run does it
             await catch_up(app.index, app.ledger, app.version)
@@ -512,21 +512,21 @@ async def remove_catalogue(app: App, name: str) -> int:
 
     Raises Misuse if there is none of this name, Transient if another command is running.
     """
-    from neardup.ledger import dead_letters, works
+    from neardup.ledger import dead_letters, stories
     from neardup.ledger.lock import only_one
     from neardup.pipeline.index_sync import catch_up
     from neardup.pipeline.passage_sync import PassageSync
     from neardup.pipeline.run import remove_stories
 
     with only_one(app.ledger.path, REFERENCE_COMMAND):
-        ids = await app.ledger.do(works.list_ids, name)
+        ids = await app.ledger.do(stories.list_works, name)
         await catch_up(app.index, app.ledger, app.version)
         await PassageSync(app.passages, app.ledger).start()
         await remove_stories(app.ledger, ids)
         dropped_letters = await app.ledger.do(dead_letters.remove_catalogue, name)
         await catch_up(app.index, app.ledger, app.version)
     if not ids and not dropped_letters:
-        known = ", ".join(catalogue.name for catalogue in await app.ledger.do(works.list_catalogues)) or "none"
+        known = ", ".join(catalogue.name for catalogue in await app.ledger.do(stories.list_catalogues)) or "none"
         raise Misuse(f"no catalogue {name} is on record; on record: {known}")
     return len(ids)
 

@@ -21,7 +21,7 @@ import click
 import numpy as np
 from neardup.config.sections import Run
 from neardup.index.redis.client import cut_batches
-from neardup.ledger import connect, outbox, read, stories, versions
+from neardup.ledger import connect, outbox, read, stories, story_rows, versions
 from neardup.records import Skip, Skipped
 
 from tests.support.module_process import machine
@@ -75,7 +75,7 @@ def show_reads(path: Path, ids: Sequence[int], new_ids: Sequence[int]) -> None:
             lambda batch: versions.read_existing_fingerprints(db, (), batch),
             numbers,
         )
-        show_cost("describe", lambda batch: stories.describe(db, batch), known)
+        show_cost("describe", lambda batch: story_rows.describe(db, batch), known)
         pages = [range(at, min(at + READ_PAGE, len(ids))) for at in range(0, len(ids), READ_PAGE)]
         show_cost(
             "fingerprints_after, all", lambda page: versions.list_fingerprints_after(db, page[0], len(page)), pages

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, list_kinds
-from neardup.ledger import active_verdicts, candidates, flags, stories, verdicts
+from neardup.ledger import candidates, flags, stories, verdicts, verification
 from neardup.ledger.flags import Selection
 from neardup.ledger.stories import remove_all
 from neardup.pipeline.verifier import BEFORE_ALL
@@ -71,10 +71,10 @@ def test_undone_verdict_suppresses_nothing(db: sqlite3.Connection) -> None:
     decision = give_verdict(db, {(1, 2)}, Verdict.NOT_SIMILAR)
     edit(db, 2)
     flag_pair(db, 1, 2)
-    assert active_verdicts.count_suppressed(db) == {("HINDI", "not_similar"): 1}
+    assert verification.count_suppressed(db) == {("HINDI", "not_similar"): 1}
     undo(db, decision)
     assert statuses(db) == {(1, 2): "open"}
-    assert active_verdicts.count_suppressed(db) == {}
+    assert verification.count_suppressed(db) == {}
     assert candidates.count_pending(db) == 1, "the flag is verified again: other passages may have become common"
 
 
@@ -127,13 +127,13 @@ def test_new_flag_has_latest_verdict_on_its_stories_as_context(db: sqlite3.Conne
     flag_pair(db, 5, 6)
     contexts = {row["story_id"]: (row["context"], row["context_by"]) for row in flags.select(db)}
     assert contexts == {3: ("repost", "Asha"), 6: (None, None)}
-    assert active_verdicts.count_in_context(db) == {("HINDI", "repost"): 1}
+    assert verification.count_in_context(db) == {("HINDI", "repost"): 1}
     undo(db, second)
     third = give_verdict(db, {(3, 4)}, Verdict.QUOTATION)
-    assert active_verdicts.count_in_context(db) == {("HINDI", "plagiarism"): 1}, "an undone verdict is no context"
+    assert verification.count_in_context(db) == {("HINDI", "plagiarism"): 1}, "an undone verdict is no context"
     undo(db, third)
     undo(db, first)
-    assert active_verdicts.count_in_context(db) == {}
+    assert verification.count_in_context(db) == {}
 
 
 def test_new_copy_of_a_template_costs_one_flag(db: sqlite3.Connection) -> None:
@@ -149,10 +149,10 @@ def test_new_copy_of_a_template_costs_one_flag(db: sqlite3.Connection) -> None:
 def test_forgotten_story_suppresses_nothing(db: sqlite3.Connection) -> None:
     add_copies(db, 1, 2, 3)
     give_verdict(db, [(1, 2)], Verdict.TEMPLATE)
-    assert stories.forget(db, 3).known
+    assert stories.forget(db, 3)[0]
     add_copies(db, 4)
     assert kept(db) == {(2, 4)}
-    assert stories.forget(db, 1).known
+    assert stories.forget(db, 1)[0]
     verify_pending(db)
     assert statuses(db) == {(2, 4): "open"}, "a story that matched it alone is flagged with another copy"
     assert not kept(db)

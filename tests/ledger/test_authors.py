@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 from neardup.core.verify.tiers import PARTIAL
-from neardup.ledger import authors, similarities, stories, verdicts
+from neardup.ledger import authors, similarities, story_rows, verdicts
 from neardup.records import DECIDING, Fingerprinted, Skip, Skipped, Story, Verdict
 
 from tests.support.builders import commit, fingerprint_of, ledger_in_memory
@@ -60,7 +60,7 @@ def filled(
 
 
 def seen_by_authors(db: sqlite3.Connection) -> list[Seen]:
-    known = stories.describe(db, range(1, STORIES + 1))
+    known = story_rows.describe(db, range(1, STORIES + 1))
     found = []
     for a, b, status in db.execute("SELECT a, b, status FROM flags WHERE status <> 'withdrawn'"):
         for story, other in ((a, b), (b, a)):

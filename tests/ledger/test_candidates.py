@@ -9,7 +9,7 @@ from neardup.config.section import read
 from neardup.core.columns import Outcomes
 from neardup.core.verify.tiers import EXACT, PARTIAL, SIMILAR
 from neardup.insights.what_if import compare_thresholds
-from neardup.ledger import candidates, clusters, connect, flags, passages, stories, transaction, verdicts, verification
+from neardup.ledger import candidates, connect, flags, passages, stories, transaction, verdicts, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprinted, Signals, Skip, Skipped, Story, Verdict
 
@@ -211,7 +211,7 @@ def test_nomination_and_cluster_cost_is_independent_of_all_flags(db: sqlite3.Con
 
         db.set_progress_handler(count, 100)
         nominate(db, 0, [1, 2])
-        assert clusters.find_around(db, 0) is not None
+        assert flags.find_cluster_around(db, 0) is not None
         db.set_progress_handler(None, 0)
         verify_pending(db)
         return taken

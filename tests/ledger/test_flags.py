@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.clusters import find_clusters as clusters_of
 from neardup.core.verify.tiers import EXACT, NEAR, PARTIAL, SIMILAR, TRANSLITERATED, find_tier, list_kinds
-from neardup.ledger import clusters, flags
+from neardup.ledger import flags
 from neardup.ledger.flags import JOINING, Selection, read_cluster
 from neardup.ledger.story_rows import pack_id
 from neardup.records import DECIDING, Fingerprinted, Kind, Language, Signals, Skip, Skipped, Story
@@ -154,9 +154,9 @@ def test_cluster_of_a_story_is_one_of_all_clusters(rows: list[Flag], story: int)
     db = ledger(rows, {})
     joining = [flag for flag in rows if joins(flag)]
     all_of_them = clusters_of([(flag.a, flag.b, flag.similarity) for flag in joining], {})
-    assert clusters.find_all(db) == all_of_them
+    assert flags.find_clusters(db) == all_of_them
     expected = next((flag for flag in all_of_them if story in flag.stories), None)
-    found, edges = clusters.find_around(db, story) or (None, [])
+    found, edges = flags.find_cluster_around(db, story) or (None, [])
     assert found == expected
     assert sorted(edges) == sorted(
         (flag.a, flag.b, flag.similarity) for flag in joining if expected and flag.a in expected.stories

@@ -26,6 +26,7 @@ from neardup.ledger import (
     read,
     runs,
     stories,
+    story_rows,
     verification,
 )
 from neardup.ledger.flags import Selection
@@ -61,7 +62,7 @@ def test_removed_text_removes_its_fingerprint(db: sqlite3.Connection) -> None:
 def test_metadata_of_unchanged_story_is_updated(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1, updated_at=1))
     commit(db, Skipped(Story(1, HINDI, title="new", updated_at=2), Skip.UNCHANGED, '"f"'))
-    row = stories.describe(db, [1])[1]
+    row = story_rows.describe(db, [1])[1]
     assert (row["title"], row["updated_at"], row["etag"]) == ("new", 2, '"f"')
     assert outbox.read_last_seq(db) == 1, "nothing changes for the index"
 
@@ -96,9 +97,9 @@ def test_pair_with_a_removed_story_is_not_nominated(db: sqlite3.Connection) -> N
 def test_a_story_whose_text_went_is_known_until_it_is_forgotten(db: sqlite3.Connection) -> None:
     commit(db, fingerprinted(1, 1))
     commit(db, Skipped(Story(1, HINDI), Skip.EMPTY))
-    assert stories.forget(db, 1, known_only=True).known, "since when it was known is on record"
+    assert stories.forget(db, 1, known_only=True)[0], "since when it was known is on record"
     assert stories.find_forgotten(db, [1, 2]) == {1}, "a listing could bring it back"
-    assert not stories.forget(db, 1, known_only=True).known
+    assert not stories.forget(db, 1, known_only=True)[0]
 
 
 def test_a_story_that_is_forgotten_while_its_page_is_read_leaves_nothing(db: sqlite3.Connection) -> None:
@@ -123,8 +124,8 @@ def test_forgetting_a_story_removes_all_its_records(db: sqlite3.Connection) -> N
     commit(db, fingerprinted(1, 1), fingerprinted(2, 1), pairs={(1, 2)})
     verify_pending(db)
     commit(db, DeadLettered(Story(3, HINDI), Dead.STORE_ERROR, "why"))
-    assert all(stories.forget(db, n).known for n in (2, 3))
-    assert not stories.forget(db, 99).known
+    assert all(stories.forget(db, n)[0] for n in (2, 3))
+    assert not stories.forget(db, 99)[0]
     assert db.execute("SELECT count(*) FROM flags").fetchone() == (0,)
     assert dead_letters.count_by_reason(db) == {}
     assert set(stories.read_fingerprints(db, [1, 2])) == {1}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from neardup.core.verify.tiers import TRANSLATED
 from neardup.ledger import (
     authors,
+    candidates,
     cases,
     meaning_flags,
     now_ms,
@@ -17,7 +18,6 @@ from neardup.ledger import (
     serials,
     stories,
     transaction,
-    verification,
     webhook_events,
 )
 from neardup.ledger.flags import Selection
@@ -146,7 +146,7 @@ def test_a_permission_outlives_what_happens_to_its_stories_and_a_verdict_goes_be
         undo(db, decision)
         assert statuses(db)[1, 2] == "permitted"
         with transaction(db):
-            verification.request_verification(db, PAIRS)
+            candidates.request_verification(db, PAIRS)
         pending = db.execute("SELECT a, b FROM candidates WHERE verified_at IS NULL").fetchall()
         assert (1, 2) in pending, "a permitted flag is not verified again"
         by_another = Story(1, HINDI, author_id="meera", published_at=10)

@@ -12,7 +12,7 @@ from neardup.config import Detection
 from neardup.core.serials import Ranges
 from neardup.core.verify.tiers import COPIED_WORDS, PASSAGE, SERIAL
 from neardup.insights.what_if import compare_thresholds
-from neardup.ledger import candidates, cases, chapters, flags, serials, stories, verdicts, verification
+from neardup.ledger import candidates, cases, flags, serials, stories, verdicts, verification
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Candidate, Fingerprinted, Kind, Signals, Skip, Skipped, Story, Verdict
 
@@ -107,7 +107,7 @@ def platform() -> Iterator[Platform]:
 
 
 def test_a_serial_keeps_its_number_in_ledgers() -> None:
-    assert chapters.hash_parts("series", "7", 77) == 5_176_390_780_978_406_668
+    assert serials.hash_parts("series", "7", 77) == 5_176_390_780_978_406_668
 
 
 def test_dripped_chapters_are_flags_of_one_case(platform: Platform) -> None:

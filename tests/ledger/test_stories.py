@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
-from neardup.ledger import cases, complaints, stories, verdicts, webhook_events
+from neardup.ledger import cases, complaints, stories, story_rows, verdicts, webhook_events
 from neardup.ledger.stories import remove_all
 from neardup.records import FIRST_ID_OF_NAMES, Fingerprinted, Mark, MarkReason, Skip, Skipped, Story, Verdict
 
@@ -26,7 +26,7 @@ NAME = "रहस्य"
 
 
 def known_since(db: sqlite3.Connection) -> int | None:
-    row = stories.describe(db, [1]).get(1)
+    row = story_rows.describe(db, [1]).get(1)
     return None if row is None else row["known_since"]
 
 
@@ -49,7 +49,9 @@ def test_known_since_survives_every_change_of_the_story(events: list[str]) -> No
             EVENTS[event](db)
         commit(db, fingerprinted(1, 9), fingerprinted(5, 9))
         assert known_since(db) == RECORDED, events
-        assert stories.describe(db, [5])[5]["known_since"] == RECORDED + 7, "a new story is known since it was recorded"
+        assert story_rows.describe(db, [5])[5]["known_since"] == RECORDED + 7, (
+            "a new story is known since it was recorded"
+        )
         assert db.execute("SELECT count(*) FROM known_before WHERE story_id = 1").fetchone() == (0,)
 
 
@@ -112,7 +114,7 @@ def test_unpacking_returns_the_original_text(etag: str | None, author: str | Non
     db = ledger_in_memory()
     story = Story(1, HINDI, author_id=author, title=author)
     commit(db, Fingerprinted(story, fingerprint_of(bytes(16)), etag))
-    row = stories.describe(db, [1])[1]
+    row = story_rows.describe(db, [1])[1]
     known = stories.read_stored_versions(db, [1]).get(1)
     assert known is not None and known.etag == row["etag"] == etag
     assert row["author_id"] == author

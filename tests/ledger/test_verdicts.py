@@ -1,6 +1,7 @@
-"""Laws: a flag's status is the active verdict or open; the first verdict on a page counts; the log has each once."""
+"""Laws: a flag's status is the active verdict or open; the first verdict on a page counts; the log has each once; each
+case chosen for a second review is judged once more by another moderator, and is open again where the two differ.
+"""
 
-import json
 import sqlite3
 import threading
 from collections import Counter
@@ -16,12 +17,15 @@ from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PARTIAL
 from neardup.errors import Conflict
-from neardup.ledger import candidates, connect, flags, stories, transaction, verdicts, verification
+from neardup.ledger import candidates, case_queue, cases, connect, flags, stories, transaction, verdicts, verification
+from neardup.ledger.case_queue import CaseSelection, Inbox
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import DECIDING, Verdict, format_time
 
 from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
+from tests.support.languages import HINDI, TAMIL
 from tests.support.sampling import count_examples
+from tests.support.verdicts import give_verdict
 
 FLAGS = 4
 
@@ -78,7 +82,7 @@ def test_status_is_the_active_verdict_or_open(steps: list[tuple[set[int], Verdic
         reopened = set[int]()
         if isinstance(step, Verify):
             if step is Verify.REQUEST:
-                verification.request_verification(db, [(1, n + 1) for n in want])
+                candidates.request_verification(db, [(1, n + 1) for n in want])
                 pending |= {n for n in want if want[n] == "open"} - withdrawn
             else:
                 verification.record(db, [(pair, None) for pair in candidates.list_pending(db, BEFORE_ALL, 99)], "v")
@@ -224,7 +228,7 @@ def test_forgetting_a_story_removes_its_verdicts() -> None:
     db = ledger_in_memory()
     copies(db)
     judge(db, {1, 2}, Verdict.PLAGIARISM)
-    assert stories.forget(db, 2).known
+    assert stories.forget(db, 2)[0]
     assert verdicts.list_of_pair(db, 1, 2) == []
     assert len(verdicts.list_of_pair(db, 1, 3)) == 1
 
@@ -293,7 +297,7 @@ def test_log_is_what_happened(done: list[tuple[bool, tuple[int, ...]]]) -> None:
                 pairs = sorted(PAIRS[n - 1] for n in flag_ids)
                 standing.append((decision, pairs))
                 expected.append(("verdict", format_time(next(now)), decision, pairs))
-        log = [json.loads(verdicts.dump_event(event)) for event in verdicts.list_events_since(db)]
+        log = list(verdicts.list_events_since(db))
         assert [
             (entry["event"], entry["at"], entry["decision"], sorted((pair["a"], pair["b"]) for pair in entry["pairs"]))
             for entry in log
@@ -303,3 +307,72 @@ def test_log_is_what_happened(done: list[tuple[bool, tuple[int, ...]]]) -> None:
         for time in range(0, 10_000, 1_000):
             later = [entry for entry in log if entry["at"] >= (format_time(time) or "")]
             assert list(verdicts.list_events_since(db, time)) == later, "since is a time, inclusive"
+
+
+verdict_pairs = st.tuples(st.sampled_from(DECIDING[:3]), st.sampled_from(DECIDING[:3]))
+
+
+@given(st.lists(verdict_pairs, max_size=30))
+def test_kappa_follows_its_definition(judged: list[tuple[Verdict, Verdict]]) -> None:
+    found = verdicts.compute_kappa(Counter(judged))
+    n = len(judged)
+    agreeing = sum(first == second for first, second in judged)
+    chance = sum(first == other for first, _ in judged for _, other in judged)  # of all n * n draws of two cases
+    if chance == n * n:
+        assert found is None
+    else:
+        assert found is not None
+        assert abs(found - (agreeing / n - chance / n**2) / (1 - chance / n**2)) < 1e-9
+        assert found <= 1 and (found == 1) == (agreeing == n)
+
+
+def test_kappa_of_the_standard_example() -> None:
+    yes, no = Verdict.PLAGIARISM, Verdict.NOT_SIMILAR
+    found = verdicts.compute_kappa({(yes, yes): 20, (yes, no): 5, (no, yes): 10, (no, no): 15})
+    assert found == pytest.approx(0.4), "50 grants, of which two readers agree on 35"
+
+
+def make_decided_cases(n: int) -> sqlite3.Connection:
+    """A ledger of n cases of a pair each, all decided by Asha, every other one in Tamil."""
+    db = ledger_in_memory()
+    for a in range(1, 2 * n, 2):
+        flag_pair(db, a, a + 1, EXACT, language=TAMIL if a % 4 == 1 else HINDI)
+        give_verdict(db, [(a, a + 1)], Verdict.PLAGIARISM)
+    cases.refresh(db)
+    return db
+
+
+def test_share_of_the_decided_cases_waits_for_others() -> None:
+    with closing(make_decided_cases(100)) as db:
+        every, half, none = (verdicts.list_cases_to_review(db, share, "Ravi") for share in (1, 0.5, 0))
+        assert (len(every), none) == (100, []) and set(half) < set(every)
+        assert 35 <= len(half) <= 65, "the share is not that of the configuration"
+        assert half == every[: len(half)], "a larger share drops cases"
+        assert verdicts.list_cases_to_review(db, 1, "Asha") == [], "a moderator judges the own verdict"
+        assert len(verdicts.list_cases_to_review(db, 1, "Ravi", [TAMIL])) == 50
+        flag_pair(db, 1001, 1002, EXACT)
+        cases.refresh(db)
+        assert verdicts.list_cases_to_review(db, 1, "Ravi") == every, "an open case waits"
+
+
+@settings(deadline=None, max_examples=count_examples(20))
+@given(st.lists(st.sampled_from(DECIDING), min_size=4, max_size=4))
+def test_cases_on_which_two_differ_are_open_for_a_third(second: list[Verdict]) -> None:
+    with closing(make_decided_cases(4)) as db:
+        for case_id, verdict in zip((1, 3, 5, 7), second, strict=True):
+            seen = verdicts.identify_state(db, cases.list_flags(db, case_id))
+            done = verdicts.record_review(db, case_id, verdict, "नोट", "Ravi", seen)
+            assert (done is None) == (verdict == Verdict.PLAGIARISM)
+            now = verdicts.identify_state(db, cases.list_flags(db, case_id))
+            with pytest.raises(Conflict):
+                verdicts.record_review(db, case_id, verdict, "", "Binu", now)
+        cases.refresh(db)
+        disputed = {case_id for case_id, verdict in zip((1, 3, 5, 7), second, strict=True) if verdict != "plagiarism"}
+        assert {row[0] for row in db.execute("SELECT a FROM flags WHERE status = 'open'")} == disputed
+        for moderator, found in (("Chitra", disputed), ("Asha", set()), ("Ravi", set())):
+            inbox = CaseSelection(inbox=Inbox.THIRD, moderator=moderator)
+            assert set(case_queue.select_ids(db, inbox, limit=9, offset=0)) == found
+        assert verdicts.count_judged_twice(db) == Counter((Verdict.PLAGIARISM, verdict) for verdict in second)
+        assert verdicts.list_cases_to_review(db, 1, "Chitra") == []
+        stories.forget(db, 1)
+        assert verdicts.read_review(db, 1) is None, "what was said of a forgotten story stays"

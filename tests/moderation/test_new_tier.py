@@ -15,7 +15,7 @@ from neardup.core.languages import SHIPPED
 from neardup.core.verify import tiers
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, Tier, find_kind
 from neardup.insights.what_if import compare_thresholds
-from neardup.ledger import clusters, connect, flags, verdicts
+from neardup.ledger import connect, flags, verdicts
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.write import ExportOptions, write
 from neardup.pipeline.gauges import _set_verdict_gauges
@@ -107,7 +107,7 @@ def test_new_tier_takes_its_place_in_queue_and_exports(db: sqlite3.Connection, t
 
 
 def test_new_tier_joins_clusters_as_its_row_says(db: sqlite3.Connection) -> None:
-    assert {cluster.stories for cluster in clusters.find_all(db)} == {(1, 2), (7, 8)}
+    assert {cluster.stories for cluster in flags.find_clusters(db)} == {(1, 2), (7, 8)}
 
 
 def test_verdicts_on_new_tier_suppress_by_its_severity(db: sqlite3.Connection) -> None:

@@ -22,7 +22,7 @@ from neardup.config import load
 from neardup.core.columns import ListedBlock, StoryColumns
 from neardup.core.verify.tiers import PARTIAL
 from neardup.errors import Fatal
-from neardup.ledger import Ledger, works
+from neardup.ledger import Ledger, stories
 from neardup.pages.fork_server import end_server
 from neardup.pipeline.gauges import _set_verdict_gauges
 from neardup.pipeline.run import EMPTY_LISTING, FRESH_PAYS, FreshProposal, Options, WorksListing
@@ -73,7 +73,7 @@ async def after_listing(held: set[int], rows: list[ListedRow], stop_after: int |
                 read += 1
                 if read == stop_after:
                     break
-        left = set(await ledger.do(works.list_ids, "classics"))
+        left = set(await ledger.do(stories.list_works, "classics"))
         assert listing.removed == len(held - left)
         assert await ledger.do(lambda db: {n for (n,) in db.execute("SELECT id FROM stories")}) == left
     return left
@@ -110,7 +110,7 @@ async def test_an_empty_listing_fails_and_removes_nothing(tmp_path: Path) -> Non
         with pytest.raises(Fatal) as refused:
             _ = [row async for row in list_rows(WorksListing(Rows([]), ledger))]
         assert str(refused.value) == EMPTY_LISTING
-        assert await ledger.do(works.list_ids, "classics") == [-1]
+        assert await ledger.do(stories.list_works, "classics") == [-1]
 
 
 def proposed(options: Options, stories: int, held: int = 0) -> list[int]:

@@ -21,7 +21,7 @@ from neardup.core.fingerprint.word_hashes import PassageHashes, hash_passages
 from neardup.core.text.normalize import locate_words, tokenize
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.text import Text
-from neardup.ledger import flags, passages, similarities, stories
+from neardup.ledger import flags, passages, similarities, story_rows
 from neardup.ledger.flags import Selection
 from neardup.ledger.passages import CommonPassage
 from neardup.moderation.evidence.alignment import Highlight, align_stories, list_stretches
@@ -165,7 +165,7 @@ async def submit(platform: CheckedLedger, pair: Pair) -> CheckResult:
 
 def assert_one_answer(pair: Pair, checked: CheckResult, db: Any) -> None:
     row = flags.read_pair(db, SOURCE, COPY)
-    facts_of = stories.describe(db, [SOURCE, COPY])
+    facts_of = story_rows.describe(db, [SOURCE, COPY])
     a, b = (story_of(text, **dict(facts_of[story])) for story, text in ((SOURCE, pair.source), (COPY, pair.copy)))
     facts = find_evidence(a, b, choose_thresholds(DETECTION, a, b), read_common(db, a, b))
     spark_flag, spark_story = of_spark(pair)

@@ -14,7 +14,7 @@ from neardup.core.columns import Outcomes
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
 from neardup.errors import Fatal, Forgotten, Misuse, TooLarge
-from neardup.ledger import candidates, files, lock, marks, outbox, stories, submissions
+from neardup.ledger import candidates, files, lock, marks, outbox, stories, story_rows, submissions
 from neardup.pipeline import upkeep
 from neardup.query.check import Examined, Submission
 from neardup.records import Fingerprinted, Language, MarkReason, Skip, Skipped, Story
@@ -31,7 +31,7 @@ def pages(platform: CheckedLedger) -> list[str]:
 
 
 async def path_of(platform: CheckedLedger, story_id: int) -> str | None:
-    row = (await platform.ledger.do(stories.describe, [story_id]))[story_id]
+    row = (await platform.ledger.do(story_rows.describe, [story_id]))[story_id]
     path: str | None = row["path"]
     return path
 
@@ -87,7 +87,7 @@ async def test_a_second_call_changes_nothing(platform: CheckedLedger) -> None:
     assert await platform.put(TAMIL, 2, original[:180]) == first
     assert await platform.ledger.do(outbox.read_last_seq) == last, "the story was written again"
     assert pages(platform) == kept
-    row = (await platform.ledger.do(stories.describe, [2]))[2]
+    row = (await platform.ledger.do(story_rows.describe, [2]))[2]
     assert (row["author_id"], row["title"]) == ("x", "title 2"), "what a call leaves out stays as it is"
 
 

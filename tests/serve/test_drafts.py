@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from neardup.ledger import connect, drafts, now_ms
+from neardup.ledger import connect, now_ms, submissions
 from neardup.serve.messages import CheckAnswer, Draft
 
 from tests.support.http_service import HttpClient, configuration, http_service, problem_of, send
@@ -79,12 +79,12 @@ async def test_a_draft_ends_when_it_is_discarded_or_forgotten_or_expires(client:
     await send(client, "DELETE", "/v1/stories/3")
     with closing(connect(tmp_path / "neardup.db")) as db:
         days = 1000 * 86_400
-        assert drafts.find_draft(db, 4, now_ms() + 29 * days) is not None
-        assert drafts.find_draft(db, 4, now_ms() + 31 * days) is None
+        assert submissions.find_draft(db, 4, now_ms() + 29 * days) is not None
+        assert submissions.find_draft(db, 4, now_ms() + 31 * days) is None
         db.execute("UPDATE drafts SET expires_at = 1 WHERE story_id = 4")
         for draft_id in (2, 3, 4):
             assert await type_of(client, "GET", f"/v1/drafts/{draft_id}") == (404, "unknown-draft")
-        drafts.remove_expired(db, now_ms())
+        submissions.remove_expired(db, now_ms())
         assert db.execute("SELECT count(*) FROM drafts").fetchone() == (0,), "the text of a draft is kept for good"
 
 

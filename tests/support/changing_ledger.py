@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from neardup.ledger import stories, verdicts
+from neardup.ledger import stories, story_rows, verdicts
 from neardup.ledger.stories import remove_all
 from neardup.records import Fingerprinted, Kind, Skip, Skipped, Spans, Story, Verdict
 
@@ -47,7 +47,7 @@ class ChangingLedger(RuleBasedStateMachine):
     @rule(story_id=ids, change=changes)
     def touch(self, story_id: int, change: dict[str, str | int | None]) -> None:
         """Change what is known of a story with an unchanged text."""
-        if known := stories.describe(self.db, [story_id]):
+        if known := story_rows.describe(self.db, [story_id]):
             facts = {column: known[story_id][column] for column in ("author_id", "published_at")}
             commit(self.db, Skipped(Story(story_id, HINDI, **facts | change), Skip.UNCHANGED))
 

@@ -293,12 +293,12 @@ def _write_content(config: "Config", found: "CaseFile", form: Form) -> bytes:
 def verdicts(config: "Config", since: str | None) -> None:
     """Print every verdict and undo, in the order of time, as JSON lines."""
     from neardup.ledger import open_snapshot
-    from neardup.ledger.verdicts import dump_event, list_events_since
+    from neardup.ledger.verdicts import list_events_since
 
     after = parse_time_option("--since", since)
     with open_snapshot(config.ledger.path) as db:
         for event in list_events_since(db, after):
-            click.echo(dump_event(event))
+            print_json(event)
 
 
 @make_command

@@ -154,14 +154,14 @@ async def show_copies(config: "Config", open_pool: "OpenReaderPool") -> None:
 
     At most MOST_PAIRS pairs are printed, of which the first MAX_PAIRS_WITH_PASSAGES have their passages.
     """
-    from neardup.ledger import clusters, flags, open_snapshot
+    from neardup.ledger import flags, open_snapshot
     from neardup.moderation.export.page import MAX_PAIRS_WITH_PASSAGES, find_copied_passages
     from neardup.moderation.export.tables import export_row
     from neardup.records import format_count
 
     path = config.ledger.path
     with open_snapshot(path) as db:
-        total, cluster_of = flags.count(db), clusters.map_stories(db)
+        total, cluster_of = flags.count(db), flags.map_clusters(db)
         pairs = [export_row(row, cluster_of) for row in flags.select(db, limit=MOST_PAIRS)]
     if not pairs:
         click.echo("No copies.")

@@ -249,10 +249,10 @@ def list_(config: "Config", *, as_json: bool) -> None:
     from rich.table import Table
 
     from neardup.cli.output import out
-    from neardup.ledger import open_snapshot, works
+    from neardup.ledger import open_snapshot, stories
 
     with open_snapshot(config.ledger.path) as db:
-        found = works.list_catalogues(db)
+        found = stories.list_catalogues(db)
     if as_json:
         print_json(found)
         return

@@ -18,7 +18,7 @@ from neardup.records import format_count, format_percent, format_readable_time, 
 if TYPE_CHECKING:
     from neardup.ledger.marks import MarkCount
     from neardup.ledger.outbox import Scrubbing
-    from neardup.ledger.works import Catalogue
+    from neardup.ledger.stories import Catalogue
     from neardup.ops.status import ClusterStatus, RecallStatus, Status
     from neardup.pipeline.summary import RunSummary, Summary, SweepSummary
     from neardup.query.check import CheckResult

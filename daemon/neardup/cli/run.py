@@ -166,15 +166,15 @@ def _show_flags(config: "Config", new: list[dict[str, Any]], summary: "Summary",
 
 def _read_flagged(db: "sqlite3.Connection", since: int, *, same_author: bool) -> list[dict[str, Any]]:
     from neardup.cli import output
-    from neardup.ledger import clusters, flags, names, snapshot
+    from neardup.ledger import flags, snapshot, story_rows
     from neardup.ledger.flags import Selection
     from neardup.moderation.export.tables import PAIRS, export_row
 
     with snapshot(db):
-        cluster_of = clusters.map_stories(db)
+        cluster_of = flags.map_clusters(db)
         new = Selection(since=since, same_author=same_author)
         rows = (export_row(row, cluster_of) for row in flags.select(db, new, limit=output.SHOWN_FLAGS))
-        return list(names.show_ids(db, rows, PAIRS.story_ids))
+        return list(story_rows.show_ids(db, rows, PAIRS.story_ids))
 
 
 def _list_keys(value: str) -> list[str]:

@@ -23,7 +23,7 @@ from neardup.core.verify.scores import assess_all
 from neardup.core.verify.text import Text
 from neardup.insights.corpus import COPIES, Corpus, Original, PlantedStory, plant
 from neardup.insights.edits import OTHER_SCRIPT, name_chapters, name_replaced
-from neardup.ledger import names, now_ms, self_checks, stories, versions
+from neardup.ledger import now_ms, self_checks, stories, story_rows, versions
 from neardup.ledger.self_checks import Measure, OnRecord, Pair, Recall, Trial
 from neardup.nomination.exhaustive import WideMatches, match_fingerprints, match_passages
 from neardup.nomination.passages import CommonHashes
@@ -238,7 +238,7 @@ def _cut_batches(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 async def _read_sides(app: App, ids: Sequence[int]) -> dict[int, PairedStory]:
-    rows = await app.reader.do(stories.describe, ids)
+    rows = await app.reader.do(story_rows.describe, ids)
     return {story_id: PairedStory.of_row(row) for story_id, row in rows.items()}
 
 
@@ -253,7 +253,7 @@ async def _verify(app: App, texts: Texts, found: Mapping[int, WideMatches]) -> t
         verified += len(assessed)
         state = await app.reader.do(self_checks.find_on_record, [_get_ids(pair) for _, pair, _ in assessed])
         shown = await app.reader.do(
-            names.read_shown_ids, {side.id for _, pair, _ in assessed for side in (pair.a, pair.b)}
+            story_rows.read_shown_ids, {side.id for _, pair, _ in assessed for side in (pair.a, pair.b)}
         )
         for story_id, pair, assessment in assessed:
             if assessment is None or assessment.kind is None or assessment.signals.estimated:

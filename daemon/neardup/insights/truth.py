@@ -15,7 +15,7 @@ from neardup.core.intervals import estimate_share
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, list_kinds
 from neardup.errors import Misuse
 from neardup.insights.tables import ALL, SHOWN_PAIRS, Facts, Table, format_decimal, format_interval
-from neardup.ledger import names, open_snapshot, verdicts
+from neardup.ledger import open_snapshot, story_rows, verdicts
 from neardup.records import DECIDING, ShownId
 from neardup.source.parse import parse_id
 
@@ -136,7 +136,7 @@ def score_flags(db: sqlite3.Connection, labels: Mapping[Pair, Label]) -> dict[st
             found[group] += 1
             flagged_as[*group, flags[pair].kind] += 1
     false = {pair: flag for pair, flag in flags.items() if _is_false(labels.get(pair))}
-    shown = names.read_shown_ids(db, chain.from_iterable(false))
+    shown = story_rows.read_shown_ids(db, chain.from_iterable(false))
     by_language = Counter(flag.language for flag in flags.values())
     false_by_language = Counter(flag.language for flag in false.values())
     return {

@@ -6,14 +6,14 @@ every committed batch survives a power cut.  The functions of this package take 
 
 A module holds a family of the tables that schema.sql defines:
 
-- what was listed and read: stories, versions, first_seen, languages, works, marks, dead_letters, submissions, imports
+- what was listed and read: stories with the works of the reference, story_rows, languages, versions, first_seen, marks,
+  removed_texts, dead_letters, submissions, imports
 - what indexes are to apply: outbox, passages
-- pairs, from nominated to flagged: candidates, verification, active_verdicts, flags, clusters, serials,
-  similarities
-- what moderators see and decide: cases, case_queue, complaints, verdicts, authors, meaning_flags,
-  moderation_statistics, second_reviews; what authors see: author_copies
+- pairs, from nominated to flagged: candidates, verification, flags with their clusters, serials, similarities,
+  meaning_flags
+- what moderators see and decide: cases, case_queue, complaints, permissions, verdicts, authors, webhook_events
 - what the program did and measured: runs, script_health, self_checks
-- the file itself: files, schema, story_rows, lock, backup
+- the file itself: files, schema, lock, backup
 """
 
 import json

@@ -7,24 +7,40 @@ who are not known are nowhere listed.
 
 A moderator can ask the platform to hide an author's stories until they are decided: those with an open flag of which
 they may be the later story.  That is taken back at any time, and the log of verdicts has both.
+
+Authors themselves are shown the copies of their stories: the stories of others that hold text of theirs, and are not
+known to have been published before.  What a verdict calls not similar is no copy.
 """
 
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from neardup.ledger import Row, languages, names, now_ms, select_named_rows, transaction, webhook_events
+from neardup.ledger import Row, languages, now_ms, select_named_rows, story_rows, transaction, webhook_events
+from neardup.ledger.flags import JOINING
 from neardup.ledger.story_rows import pack_id
-from neardup.records import Language, format_time
+from neardup.records import Kind, Language, ShownId, format_time
 
 OPEN, PLAGIARISM = "open", "plagiarism"
 OTHERS = "other_author IS NOT author"
 COPIED = "status IN ('open', 'plagiarism', 'quotation')"
 REPEATED = 2  # stories that copy, by which an author is a repeat offender
 COPYING = f"copying_author IS NOT NULL AND status IN ('{OPEN}', '{PLAGIARISM}')"
+# Either side of a flag may be the author's; the unary + keeps SQLite from scanning the index by status.
+SIDE = (
+    "SELECT author_{own} AS author, flag_id, {own} AS own, {other} AS other, later_id FROM flags"
+    " WHERE author_{own} {whose} AND author_{other} IS NOT author_{own} AND later_id IS NOT {own}"
+    " AND language IS NOT NULL AND {plus}same_author = 0 AND {plus}status IN {joining} AND flagged_at >= ?2"
+)
+OF_AUTHOR, OF_ALL = (
+    " UNION ALL ".join(
+        SIDE.format(own=own, other=other, whose=whose, plus=plus, joining=JOINING) for own, other in ("ab", "ba")
+    )
+    for whose, plus in (("= ?1", "+"), ("IS NOT NULL", ""))
+)
 
 
 class History(Struct, frozen=True):
@@ -216,7 +232,7 @@ def show(db: sqlite3.Connection, author_id: str, moderator: str) -> None:
 def _announce(db: sqlite3.Connection, event: dict[str, Any]) -> None:
     """Have it posted that an author is hidden or shown, with the undecided stories, if verdicts have a webhook."""
     if webhook_events.is_wanted(db, webhook_events.VERDICTS):
-        stories = list(names.read_shown_ids(db, list_undecided(db, event["author"])).values())
+        stories = list(story_rows.read_shown_ids(db, list_undecided(db, event["author"])).values())
         webhook_events.announce(db, webhook_events.VERDICTS, event | {"stories": stories})
 
 
@@ -279,3 +295,64 @@ def list_hiding_events(db: sqlite3.Connection, since: int) -> Iterator[dict[str,
     )
     for _, event, at, by, author, note in rows:
         yield {"at": format_time(at), "event": event, "by": by, "author": author, "note": note}
+
+
+# The copies of an author's stories.
+
+
+class AuthorCopy(NamedTuple):
+    """A copy: the author's own story, the other one, and what is known of the pair; times are in milliseconds.
+
+    `is_later` says whether the copy is known to have been published later.
+    """
+
+    flag_id: int
+    own: ShownId
+    own_title: str
+    other: ShownId
+    title: str
+    language: Language
+    published_at: int | None
+    kind: Kind
+    similarity: float
+    status: str
+    flagged_at: int
+    is_later: bool
+
+
+class AuthorNews(NamedTuple):
+    """The new copies of an author: how many, and the latest of them."""
+
+    author_id: str
+    total: int
+    copies: list[AuthorCopy]
+
+
+def list_copies(db: sqlite3.Connection, author_id: str, since: int, before: int | None, limit: int) -> list[AuthorCopy]:
+    """The copies of an author's stories flagged at or after a time, the latest flag first, those `before` a flag."""
+    rows = select_named_rows(
+        db,
+        "SELECT flag_id, own, o.title AS own_title, other, d.title, d.language, d.published_at, f.kind, f.similarity,"
+        " f.status, f.flagged_at, c.later_id IS other AS is_later FROM"
+        f" (SELECT flag_id, own, other, later_id FROM ({OF_AUTHOR}) WHERE ?3 IS NULL OR flag_id < ?3"
+        " ORDER BY flag_id DESC LIMIT ?4) c CROSS JOIN described o ON o.id = own CROSS JOIN described d ON d.id = other"
+        " CROSS JOIN flags f USING (flag_id) ORDER BY flag_id DESC",
+        (pack_id(author_id), since, before, limit),
+    )
+    return [
+        AuthorCopy(**row | {"is_later": bool(row["is_later"])})
+        for row in story_rows.show_ids(db, rows, ("own", "other"))
+    ]
+
+
+def list_news(db: sqlite3.Connection, since: int, after: str | None, limit: int, copies: int) -> list[AuthorNews]:
+    """The authors with copies flagged at or after a time, `after` one of them, each with up to so many copies."""
+    rows = select_named_rows(
+        db,
+        "SELECT CAST(author AS TEXT) AS author, count(*) AS total FROM"
+        f" ({OF_ALL}) WHERE ?1 IS NULL OR author > ?1 GROUP BY author ORDER BY author LIMIT ?3",
+        (pack_id(after), since, limit),
+    ).fetchall()
+    return [
+        AuthorNews(row["author"], row["total"], list_copies(db, row["author"], since, None, copies)) for row in rows
+    ]

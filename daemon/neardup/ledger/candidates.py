@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from neardup.core.verify.suppression import template_suppresses
 from neardup.core.verify.tiers import list_kinds_of_meaning, list_kinds_of_passages
-from neardup.ledger import AMONG, active_verdicts, dump_list, languages, now_ms, similarities, transaction
+from neardup.ledger import AMONG, dump_list, languages, now_ms, similarities, transaction
 from neardup.records import BandedFingerprint, Candidate, PairedStory, Verdict, is_work
 
 SIDE = "{0}.id, {0}.language, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
@@ -93,7 +93,7 @@ def _nominate(
             is_template=template is not None, has_status=status is not None, template_matched=template_matched
         )
         if suppressed and template is not None:
-            active_verdicts.suppress(db, _sort_pair(story_id, match), template, now)
+            suppress(db, _sort_pair(story_id, match), template, now)
         elif match > story_id and status is None and not _has_room(db, match, story_id, most):
             left_out += 1
         else:
@@ -305,6 +305,47 @@ def put(db: sqlite3.Connection, story_id: int, match: int, *, by_passages: bool 
         " WHERE verified_at IS NOT NULL OR by_passages > excluded.by_passages",
         (*_sort_pair(story_id, match), by_passages),
     ).rowcount
+
+
+def request_verification_among(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
+    """Have the undecided flags and near misses among some stories verified again, within the caller's transaction."""
+    if ids := list(story_ids):
+        request_selection(db, ids)
+        chosen = "SELECT value FROM json_each(?1)"
+        _request_verification(
+            db, f"chosen (id) AS MATERIALIZED ({chosen})", "a IN chosen AND b IN chosen", dump_list(ids)
+        )
+
+
+def request_verification(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]]) -> None:
+    """Have those of these pairs that are undecided flags or near misses verified again, in the caller's transaction."""
+    chosen = "SELECT value ->> 0, value ->> 1 FROM json_each(?1)"
+    _request_verification(db, f"chosen (a, b) AS MATERIALIZED ({chosen})", "(a, b) IN chosen", dump_list(pairs))
+
+
+def _request_verification(db: sqlite3.Connection, chosen: str, among: str, values: str) -> None:
+    db.execute(
+        f"WITH {chosen} INSERT INTO candidates (a, b, by_passages) SELECT a, b, by_passages FROM flags"
+        f" WHERE status IN ('open', 'permitted') AND {among} ON CONFLICT DO NOTHING",
+        (values,),
+    )
+    db.execute(
+        f"WITH {chosen} UPDATE candidates SET verified_at = NULL WHERE verified_at IS NOT NULL AND {among}", (values,)
+    )
+
+
+def is_reverification_possible(db: sqlite3.Connection) -> bool:
+    """Whether there is any pair that `request_verification_among` might have verified again."""
+    row = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM flags WHERE status IN ('open', 'permitted'))"
+        " OR EXISTS (SELECT 1 FROM candidates WHERE verified_at IS NOT NULL)"
+    ).fetchone()
+    return bool(row[0])
+
+
+def suppress(db: sqlite3.Connection, pair: tuple[int, int], verdict_id: int, now: int) -> None:
+    """Record that a verdict suppresses a pair, a < b."""
+    db.execute("INSERT OR REPLACE INTO suppressed_pairs VALUES (?, ?, ?, ?)", (*pair, verdict_id, now))
 
 
 def list_pending(db: sqlite3.Connection, after: tuple[int, int], limit: int) -> list[Candidate]:

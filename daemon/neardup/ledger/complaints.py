@@ -23,7 +23,16 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from neardup.errors import Conflict
-from neardup.ledger import AMONG, Row, dump_list, names, now_ms, select_named_rows, transaction, webhook_events
+from neardup.ledger import (
+    AMONG,
+    Row,
+    dump_list,
+    now_ms,
+    select_named_rows,
+    story_rows,
+    transaction,
+    webhook_events,
+)
 from neardup.records import ShownId, format_time
 
 DAY_MS = 86_400_000
@@ -390,7 +399,7 @@ def _log(db: sqlite3.Connection, number: int, step: Step, by: str | None, note: 
     story_id, original_id, due_at, outcome = db.execute(
         "SELECT story_id, original_id, due_at, outcome FROM complaints WHERE complaint_id = ?", (number,)
     ).fetchone()
-    shown = names.read_shown_ids(db, {story_id, original_id} - {None})
+    shown = story_rows.read_shown_ids(db, {story_id, original_id} - {None})
     event = {
         "event": "complaint",
         "at": format_time(now),
@@ -454,7 +463,7 @@ def count_open(db: sqlite3.Connection, now: int, received_before: int) -> OpenCo
 def _read(db: sqlite3.Connection, where: str, *values: object) -> list[Complaint]:
     rows = select_named_rows(db, f"SELECT {COLUMNS} FROM complaints WHERE {where}", values).fetchall()
     ids = {row[side] for row in rows for side in ("story_id", "original_id")} - {None}
-    shown = names.read_shown_ids(db, ids)
+    shown = story_rows.read_shown_ids(db, ids)
     described = f"SELECT id, title, language, author_id FROM described WHERE id {AMONG}"
     known = {row["id"]: row for row in select_named_rows(db, described, (dump_list(ids),))}
     logs = _read_logs(db, [row["complaint_id"] for row in rows])

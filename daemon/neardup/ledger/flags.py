@@ -2,17 +2,22 @@
 
 neardup.ledger.verification writes them, and neardup.ledger.verdicts changes their status.  A selection chooses among
 them; the most severe kind is listed first, and of a kind the strongest pair.
+
+The flags whose kinds join stories form clusters; withdrawn flags and those decided to be not similar join nothing.
 """
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from neardup.core.publication_order import Dates, find_earlier
+from neardup.core.verify import clusters
+from neardup.core.verify.clusters import Cluster, Edge
 from neardup.ledger import AMONG, Row, dump_list, join_conditions, languages, now_ms, select_named_rows, transaction
-from neardup.ledger.story_rows import pack_id
+from neardup.ledger.story_rows import describe, pack_id
 from neardup.records import STATUSES, Kind, Language, Verdict
 
 # A flag of any other status joins no cluster.
@@ -208,3 +213,66 @@ def find_earlier_story(row: Mapping[str, Any]) -> int | None:
     matched = Dates(row["matched_published_at"], catalogue=row["catalogue"])
     side = find_earlier(matched, Dates(row["story_published_at"]))
     return None if side is None else row["matched_id" if side == "a" else "story_id"]
+
+
+# Clusters: the connected parts of the graph of the flags that join stories, each named by its first story.
+
+
+def find_clusters(db: sqlite3.Connection) -> list[Cluster]:
+    """All clusters, the largest first."""
+    edges = _list_edges(db)
+    return clusters.find_clusters(edges, _read_publication_times(db, edges))
+
+
+def find_cluster_around(db: sqlite3.Connection, story_id: int) -> tuple[Cluster, list[Edge]] | None:
+    """The cluster of a story and the flags that join it; None where no flag joins it with another story."""
+    where, values = make_condition(db, Selection(statuses=JOINING, cluster=story_id, same_author=True))
+    edges = db.execute(
+        f"SELECT a, b, similarity FROM flags WHERE joins_clusters AND {where} ORDER BY a, b", values
+    ).fetchall()
+    return (clusters.find_clusters(edges, _read_publication_times(db, edges))[0], edges) if edges else None
+
+
+def find_cluster_of_case(db: sqlite3.Connection, case_id: int) -> tuple[Cluster, list[Edge]] | None:
+    """The cluster of a case, as `find_cluster_around` returns it for its lead; the cases must be up to date."""
+    rows = db.execute(
+        "SELECT a, b, similarity, published_a, published_b FROM flags"
+        f" WHERE case_id = ? AND joins_clusters AND +status IN {JOINING} ORDER BY a, b",
+        (case_id,),
+    ).fetchall()
+    published = {row[0]: row[3] for row in rows} | {row[1]: row[4] for row in rows}
+    edges = [row[:3] for row in rows]
+    return (clusters.find_clusters(edges, published)[0], edges) if edges else None
+
+
+def map_clusters(db: sqlite3.Connection) -> dict[int, tuple[int, int]]:
+    """Each story of a cluster -> the cluster's first story, which names the cluster, and its size."""
+    edges = _list_edges(db)
+    return clusters.find_cluster_of_each(edges, _read_publication_times(db, edges))
+
+
+def select_cluster_members(db: sqlite3.Connection, selection: Selection) -> Iterator[tuple[int, list[Row]]]:
+    """The clusters to which a flag of a selection belongs, the largest first, each with its members.
+
+    A cluster is named as in `map_clusters`.  The rows are those of the view `described`.
+    """
+    cluster_of = map_clusters(db)
+    where, values = make_condition(db, selection)
+    flagged = db.execute(f"SELECT a, b FROM flags WHERE joins_clusters AND {where}", values)
+    chosen = {cluster_of[a] for a, b in flagged if a in cluster_of and cluster_of[a] == cluster_of.get(b)}
+    members = defaultdict[int, list[int]](list)
+    for story_id, cluster in cluster_of.items():
+        if cluster in chosen:
+            members[cluster[0]].append(story_id)
+    for first in sorted(members, key=lambda first: (-len(members[first]), first)):
+        yield first, list(describe(db, members[first]).values())
+
+
+def _list_edges(db: sqlite3.Connection) -> list[Edge]:
+    joining = f"joins_clusters AND status IN {JOINING}"
+    return db.execute(f"SELECT a, b, similarity FROM flags WHERE {joining} ORDER BY a, b").fetchall()
+
+
+def _read_publication_times(db: sqlite3.Connection, edges: Sequence[Edge]) -> dict[int, int | None]:
+    ids = {story_id for a, b, _ in edges for story_id in (a, b)}
+    return dict(db.execute(f"SELECT id, published_at FROM stories WHERE id {AMONG}", (dump_list(ids),)))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from neardup.errors import Fatal
-from neardup.ledger import AMONG, dump_list, join_conditions, languages, names, now_ms
+from neardup.ledger import AMONG, dump_list, join_conditions, languages, now_ms, story_rows
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Language, Mark, MarkReason, Marks, ShownId, Skip, Skipped, Story
 
@@ -95,7 +95,7 @@ def mark_counts(db: sqlite3.Connection) -> list[MarkCount]:
         "SELECT reason, l.name, iif(detail GLOB '* %', '', detail), count(*), story_id, max(marked_at) FROM marks"
         " JOIN languages l ON number = language GROUP BY 1, 2, 3 ORDER BY 1, number, 3"
     ).fetchall()
-    shown = names.read_shown_ids(db, [row[4] for row in rows])
+    shown = story_rows.read_shown_ids(db, [row[4] for row in rows])
     return [MarkCount(row[0], row[1], row[2], row[3], shown[row[4]]) for row in rows]
 
 

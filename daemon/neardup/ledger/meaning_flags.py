@@ -13,12 +13,12 @@ from neardup.core.verify.tiers import find_tier
 from neardup.errors import Conflict
 from neardup.ledger import (
     Row,
-    chapters,
     dump_list,
     join_conditions,
     languages,
     now_ms,
     select_named_rows,
+    serials,
     transaction,
     verdicts,
 )
@@ -59,7 +59,7 @@ def put(db: sqlite3.Connection, found: Iterable[MeaningFlag], model: str, *, sam
     now, new = now_ms(), Counter[Kind]()
     with transaction(db):
         for flag in found:
-            chapters.put(db, (flag.a, flag.b))
+            serials.put_chapters(db, (flag.a, flag.b))
             pair, hashes = (flag.a, flag.b), (flag.text_hash_a, flag.text_hash_b)
             db.execute(
                 "DELETE FROM meaning_flags WHERE a = ? AND b = ? AND (text_hash_a, text_hash_b) IS NOT (?, ?)",

@@ -1,7 +1,7 @@
 """Permissions: who may use whose text, by which licence and how long.
 
 An author permits all of their texts, a serial or one story, a catalogue of the reference its works, to one author or to
-everyone.  A serial is named as in neardup.ledger.chapters, and all its chapters are meant, whenever they come.
+everyone.  A serial is named as in neardup.ledger.serials, and all its chapters are meant, whenever they come.
 A flag that no verdict decides is `permitted` while a permission in force covers the copy, and `open` otherwise:
 triggers keep that so, whichever came first.  `refresh` applies what the passing of time changes.  A permission that was
 revoked stays on record; one of a story that is forgotten does not.
@@ -18,14 +18,14 @@ from neardup.errors import NeardupError
 from neardup.ledger import (
     join_conditions,
     languages,
-    names,
     now_ms,
     select_named_rows,
     similarities,
+    story_rows,
     transaction,
     webhook_events,
 )
-from neardup.ledger.chapters import UNDECIDED
+from neardup.ledger.serials import UNDECIDED
 from neardup.ledger.story_rows import pack_id
 from neardup.records import LONGEST_FIELD, Language, format_time
 
@@ -253,7 +253,7 @@ def _announce_end(db: sqlite3.Connection, number: int, opened: set[int], now: in
     members = ("granted_by", "story_id", "serial", "catalogue", "granted_to", "licence")
     event: dict[str, Any] = {"event": "permission_ended", "at": format_time(now), "permission": number}
     event |= {name: ended[name] for name in members}
-    event |= {"stories": sorted(names.read_shown_ids(db, opened).values(), key=str)}
+    event |= {"stories": sorted(story_rows.read_shown_ids(db, opened).values(), key=str)}
     webhook_events.announce(db, webhook_events.VERDICTS, event)
 
 
@@ -315,7 +315,7 @@ def select(
     rows = select_named_rows(
         db, f"{COLUMNS} WHERE {where} ORDER BY permission_id DESC LIMIT ? OFFSET ?", (now, *values, limit, offset)
     )
-    return list(names.show_ids(db, rows, ("story_id",)))
+    return list(story_rows.show_ids(db, rows, ("story_id",)))
 
 
 def count(db: sqlite3.Connection, chosen: PermissionFilter, now: int) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from neardup.core.candidates.banding import FingerprintArrays
 from neardup.core.sets import are_among_ascending
-from neardup.ledger import AMONG, dump_list, languages, names, select_named_rows, transaction
+from neardup.ledger import AMONG, dump_list, languages, select_named_rows, story_rows, transaction
 from neardup.ledger.passages import Hashes, read_common
 from neardup.ledger.runs import get, put
 from neardup.ledger.story_rows import pack_id
@@ -196,4 +196,4 @@ def _list_accounts(
         " ORDER BY stories DESC, 1, 2 LIMIT ?",
         (*values, limit),
     )
-    return list(names.show_ids(db, rows, ["first_id"]))
+    return list(story_rows.show_ids(db, rows, ["first_id"]))

@@ -98,7 +98,7 @@ CREATE TABLE first_seen_blocks (block INTEGER PRIMARY KEY, hash BLOB NOT NULL);
 -- Stories that were forgotten on request.  No listing brings them back.
 CREATE TABLE forgotten (story_id INTEGER PRIMARY KEY, forgotten_at INTEGER NOT NULL);
 
--- Drafts, see neardup.ledger.drafts: `text` is compressed by zlib.
+-- Drafts, see neardup.ledger.submissions: `text` is compressed by zlib.
 CREATE TABLE drafts (
     story_id INTEGER PRIMARY KEY,
     name TEXT,
@@ -279,7 +279,7 @@ CREATE INDEX permissions_story ON permissions (story_id) WHERE story_id IS NOT N
 CREATE INDEX permissions_catalogue ON permissions (catalogue) WHERE catalogue IS NOT NULL;
 CREATE INDEX permissions_granted_to ON permissions (granted_to) WHERE granted_to IS NOT NULL;
 
--- The serials that flagged stories are chapters of: the id of the series, or the stem of the titles, see neardup.ledger.chapters.
+-- The serials that flagged stories are chapters of: the id of the series, or the stem of the titles, see neardup.ledger.serials.
 CREATE TABLE chapters (story_id INTEGER PRIMARY KEY, serial TEXT NOT NULL);
 
 -- The flags of copies that a permission in force covers.  The later story is the copy; where the order is not known,
@@ -402,7 +402,7 @@ CREATE INDEX verdicts_decision ON verdicts (decision);
 CREATE INDEX verdicts_moderator ON verdicts (moderator, decision);
 
 -- What two moderators said of a case that was judged twice, the second without seeing the first verdict; see
--- neardup.ledger.second_reviews.
+-- neardup.ledger.verdicts.
 CREATE TABLE second_reviews (
     case_id INTEGER PRIMARY KEY,
     first TEXT NOT NULL,

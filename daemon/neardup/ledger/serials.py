@@ -1,7 +1,11 @@
 """Serials: the stories of one author that follow each other, and which chapters of one are chapters of another.
 
-What makes a story a chapter is in neardup.ledger.chapters.  The place of a chapter is the number in its title.  Where
-a series has chapters without a number, or two with the same, the order of publication counts.
+The chapters of a serial are the stories of an author that the listing gives one `series_id`; without one, those whose
+titles are a stem with a number (`core.serials`).  So an author and the id or the stem name a serial; where
+the stem is empty, the word for chapter, or else NAMELESS, stands for it in the name.  The ledger keeps the names of
+those that flagged stories are of, and has the permissions of a serial follow them.  The place of a chapter is the
+number in its title.  Where a series has chapters without a number, or two with the same, the order of publication
+counts.
 
 Only chapters by two authors that share text are looked at: flags, and near misses that copy NEAR_MISS_WORDS.  Where
 they follow each other in both serials (`core.serials`), the two serials match.  All flags between them are then
@@ -16,18 +20,19 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import xxhash
 from msgspec import Struct
 
-from neardup.core.serials import Dot, Ranges, align_chapters, find_ranges
+from neardup.core.serials import Dot, Ranges, align_chapters, find_ranges, parse_chapter_title
 from neardup.core.verify.scores import NEAR_MISS_WORDS
 from neardup.core.verify.tiers import SERIAL
-from neardup.ledger import AMONG, Row, chapters, dump_list, select_named_rows, similarities, transaction, verification
-from neardup.ledger.chapters import Described, hash_parts
+from neardup.ledger import AMONG, Row, candidates, dump_list, select_named_rows, similarities, transaction
 from neardup.ledger.runs import get, put
 
 PAIRS_AT_ONCE = 5_000  # bounds the memory, and how long others wait for the ledger
+UNDECIDED = "+status IN ('open', 'permitted')"  # the unary + keeps SQLite from reading all of them by the status
 THROUGH = "serials_through"  # key: up to which number of a story the chapters of known series were noted
 COPIED = "coalesce({0}.signals ->> 'copied_words', 0)"
 DUE = "WITH due (a, b) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
@@ -59,6 +64,71 @@ MATCHED = f"""SELECT p.*, f.kind, f.status, (x.sort_time, x.id) < (y.sort_time, 
     WHERE match = ? AND place_a IS NOT NULL AND place_b IS NOT NULL ORDER BY p.a, p.b"""
 
 SerialPair = tuple[int, int]  # the lower hash first
+
+
+# Chapters.
+
+
+class Described(NamedTuple):
+    """What the listing says of a story that makes it a chapter."""
+
+    author: int | str
+    series: int | str | None
+    title: str | None
+
+    @property
+    def name(self) -> str | None:
+        """The name of its serial among those of its author; None for a story that is no chapter."""
+        if self.series is not None:
+            return str(self.series)
+        parsed = parse_chapter_title(self.title or "")
+        return None if parsed is None else parsed.serial
+
+    @property
+    def serial(self) -> int | None:
+        """The hash that identifies its serial; None for a story that is no chapter."""
+        if self.series is not None:
+            return hash_parts("series", self.author, self.series)
+        parsed = parse_chapter_title(self.title or "")
+        return None if parsed is None else hash_parts("titles", self.author, parsed.stem)
+
+    @property
+    def number(self) -> int | None:
+        parsed = parse_chapter_title(self.title or "")
+        return None if parsed is None else parsed.number
+
+
+def hash_parts(*parts: object) -> int:
+    """A number of 63 bits that stands for these values."""
+    return xxhash.xxh3_64_intdigest("\0".join(map(str, parts)).encode("utf-8", "replace")) >> 1
+
+
+def read_chapters(db: sqlite3.Connection, story_ids: Iterable[int]) -> dict[int, Described]:
+    """What the listing says of those of these stories whose authors are known, by id."""
+    rows = db.execute(
+        "SELECT id, author_id, series_id, coalesce(title, page_title) FROM stories"
+        f" WHERE id {AMONG} AND author_id IS NOT NULL",
+        (dump_list(story_ids),),
+    )
+    return {story_id: Described(*about) for story_id, *about in rows}
+
+
+def put_chapters(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
+    """Record which serials these stories are chapters of, in the caller's transaction, which refreshes similarities."""
+    about, ids = read_chapters(db, wanted := set(story_ids)), dump_list(wanted)
+    now = {story_id: name for story_id, described in about.items() if (name := described.name) is not None}
+    known = dict(db.execute(f"SELECT story_id, serial FROM chapters WHERE story_id {AMONG}", (ids,)))
+    if moved := [(story_id, now.get(story_id)) for story_id in wanted if known.get(story_id) != now.get(story_id)]:
+        db.executemany("DELETE FROM chapters WHERE story_id = ?", ((story_id,) for story_id, _ in moved))
+        db.executemany("INSERT INTO chapters VALUES (?, ?)", (row for row in moved if row[1] is not None))
+        if db.execute("SELECT EXISTS (SELECT 1 FROM permissions WHERE serial IS NOT NULL)").fetchone()[0]:
+            db.executemany(
+                f"UPDATE flags SET status = status WHERE (a = ?1 OR b = ?1) AND {UNDECIDED}",
+                ((story_id,) for story_id, _ in moved),
+            )
+
+
+# Matches of serials.
 
 
 def refresh(db: sqlite3.Connection) -> int:
@@ -107,10 +177,10 @@ def _is_due(db: sqlite3.Connection) -> bool:
 
 def _refresh_some(db: sqlite3.Connection) -> int:
     due = dump_list(db.execute("SELECT a, b FROM due_pairs ORDER BY a, b LIMIT ?", (PAIRS_AT_ONCE,)))
-    chapters.put(db, (story_id for pair in json.loads(due) for story_id in pair))
+    put_chapters(db, (story_id for pair in json.loads(due) for story_id in pair))
     touched = _put_pairs(db, due)
     requested = [*_list_strays(db, due), *(pair for serials in sorted(touched) for pair in _align(db, serials))]
-    verification.request_verification(db, requested)
+    candidates.request_verification(db, requested)
     db.execute("DELETE FROM due_pairs WHERE (a, b) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))", (due,))
     similarities.refresh(db)
     return len(requested)
@@ -293,7 +363,7 @@ def list_matches_of_case(db: sqlite3.Connection, case_id: int) -> list[SerialMat
 
 def list_matches_of_story(db: sqlite3.Connection, story_id: int) -> tuple[str | None, list[SerialMatch]]:
     """The name of the serial that a story is a chapter of, None for no chapter, and the matches of this serial."""
-    about = chapters.read_all(db, [story_id]).get(story_id)
+    about = read_chapters(db, [story_id]).get(story_id)
     if about is None or about.serial is None:
         return None, []
     sides = (f"SELECT match FROM chapter_pairs WHERE serial_{side} = ?1 AND match IS NOT NULL" for side in "ab")
@@ -326,6 +396,6 @@ def _read_match(db: sqlite3.Connection, match: int) -> SerialMatch | None:
         row["id"]: row
         for row in select_named_rows(db, "SELECT * FROM described WHERE id IN (?, ?)", (first.source_id, first.copy_id))
     }
-    of = {story_id: chapter.name for story_id, chapter in chapters.read_all(db, about).items()}
+    of = {story_id: chapter.name for story_id, chapter in read_chapters(db, about).items()}
     names = of.get(first.source_id), of.get(first.copy_id)
     return SerialMatch(about[first.source_id], about[first.copy_id], *names, tuple(dots), ranges)

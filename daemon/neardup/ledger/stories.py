@@ -7,13 +7,16 @@ flags of the old text; verdicts stay, in case a pair is flagged again.
 
 Two things outlive the row of a story: since when neardup has known it, by its own clock, through edits, removal of the
 text and refingerprinting; and that it was forgotten on request, after which no listing brings it back.
+
+A work of the reference is a story with a negative id.  Which catalogue lists it, and by which licence, is known also
+while it has no fingerprint, because its page is empty or all fingerprints are being made again.
 """
 
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +24,6 @@ from msgspec.structs import replace
 from neardup.errors import Forgotten
 from neardup.ledger import (
     AMONG,
-    Row,
     candidates,
     complaints,
     dead_letters,
@@ -29,21 +31,19 @@ from neardup.ledger import (
     first_seen,
     languages,
     marks,
-    names,
     now_ms,
     outbox,
     passages,
     permissions,
     removed_texts,
-    select_named_rows,
     serials,
     similarities,
+    story_rows,
     transaction,
     verdicts,
     verification,
     versions,
     webhook_events,
-    works,
 )
 from neardup.ledger.passages import NONE_FOUND, FoundCommon, forget_examples
 from neardup.ledger.runs import get, put, put_checkpoint
@@ -90,13 +90,6 @@ class Batch(Struct, frozen=True):
     counts: dict[str, object]
     checkpoint: Checkpoint | None
     common: FoundCommon = NONE_FOUND
-
-
-class Removed(NamedTuple):
-    """Whether the ledger held anything of a story that was removed, and the path of its page."""
-
-    known: bool
-    path: str | None
 
 
 def commit(db: sqlite3.Connection, batch: Batch) -> list[int]:
@@ -190,7 +183,7 @@ def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
         places = ", ".join([f"({', '.join('?' * len(batch[0]))})"] * len(batch))
         # REPLACE: an edited story has another number
         db.execute(f"INSERT OR REPLACE INTO stories VALUES {places}", list(chain.from_iterable(batch)))
-    works.put(db, zip(ids, listed.catalogues, listed.licences, strict=True))
+    _put_works(db, zip(ids, listed.catalogues, listed.licences, strict=True))
 
 
 def update(db: sqlite3.Connection, unchanged: Sequence[Skipped]) -> None:
@@ -208,11 +201,13 @@ def update(db: sqlite3.Connection, unchanged: Sequence[Skipped]) -> None:
             for s, etag in ((outcome.story, outcome.etag) for outcome in unchanged)
         ),
     )
-    works.put(db, ((outcome.story.id, outcome.story.catalogue, outcome.story.licence) for outcome in unchanged))
+    _put_works(db, ((outcome.story.id, outcome.story.catalogue, outcome.story.licence) for outcome in unchanged))
 
 
-def forget(db: sqlite3.Connection, story_id: int, *, known_only: bool = False) -> Removed:
+def forget(db: sqlite3.Connection, story_id: int, *, known_only: bool = False) -> tuple[bool, str | None]:
     """Remove a story from the ledger, and keep listings from bringing it back.
+
+    Returns whether the ledger held anything of it, and the path of its page.
 
     With `known_only`, nothing is recorded of one that the ledger did not hold.  The id and the SimHash of one that it
     held remain in the changes, by which indexes learn of the removal, until these are pruned.
@@ -223,8 +218,8 @@ def forget(db: sqlite3.Connection, story_id: int, *, known_only: bool = False) -
         permissions.forget(db, story_id)
         removed_texts.forget(db, story_id)
         if known or not known_only:
-            record_forgotten(db, story_id)
-    return Removed(known, row and row[0])
+            db.execute("INSERT OR REPLACE INTO forgotten VALUES (?, ?)", (story_id, now_ms()))
+    return known, row and row[0]
 
 
 def erase(db: sqlite3.Connection, ids: Collection[int]) -> None:
@@ -235,7 +230,7 @@ def erase(db: sqlite3.Connection, ids: Collection[int]) -> None:
 
 def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
     """Remove stories and all that follows from them; returns how many rows that were."""
-    shown = names.read_shown_ids(db, ids)
+    shown = story_rows.read_shown_ids(db, ids)
     removed = _remove(db, list(ids))
     removed += first_seen.forget(db, ids)
     # Before complaints are closed, which is announced: a marked story would be announced by its name.
@@ -243,15 +238,14 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
     for story_id in ids:
         webhook_events.forget(db, story_id, shown[story_id])
     for story_id in ids:
-        removed += drop_known_since(db, story_id)
         for table in ("flags", "meaning_flags"):
             removed += db.execute(f"DELETE FROM {table} WHERE a = ?1 OR b = ?1", (story_id,)).rowcount
         verdicts.forget(db, story_id)
         complaints.forget_story(db, story_id, shown[story_id])
-        removed += db.execute("DELETE FROM drafts WHERE story_id = ?", (story_id,)).rowcount
         removed += dead_letters.remove_pages(db, story_id)
     removed += dead_letters.remove(db, [str(story_id) for story_id in ids])
-    removed += works.remove(db, ids)
+    for table in ("known_before", "drafts", "works"):
+        removed += db.execute(f"DELETE FROM {table} WHERE story_id {AMONG}", (dump_list(ids),)).rowcount
     similarities.refresh(db)
     return removed
 
@@ -259,7 +253,7 @@ def _erase(db: sqlite3.Connection, ids: Collection[int]) -> int:
 def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     """Remove stories; returns how many there were."""
     removed_texts.remember(db, ids, now_ms())
-    keep_known_since(db, ids)
+    db.execute(f"INSERT INTO known_before SELECT id, known_since FROM stories WHERE id {AMONG}", (dump_list(ids),))
     gone = _withdraw(db, ids)
     outbox.record_removals(db, list(zip(outbox.take_numbers(db, len(gone)), gone, strict=True)))
     languages.count_stories(db, (), (version.language for version in gone))
@@ -300,7 +294,7 @@ def remove_all(db: sqlite3.Connection, version: str, extraction: str) -> None:
     """
     with transaction(db):
         db.execute("UPDATE flags SET status = 'withdrawn', language = NULL")
-        keep_known_since_of_all(db)
+        db.execute("INSERT INTO known_before SELECT id, known_since FROM stories")
         for table in OF_FINGERPRINTS:
             db.execute(f"DELETE FROM {table}")
         passages.note_common_change(db)
@@ -322,26 +316,6 @@ def take_known_since(db: sqlite3.Connection, ids: Sequence[int], now: int) -> li
     kept = db.execute(f"DELETE FROM known_before WHERE story_id {AMONG} RETURNING story_id, known_since", wanted)
     since |= dict(kept)
     return [since[story_id] for story_id in ids]
-
-
-def keep_known_since(db: sqlite3.Connection, ids: Iterable[int]) -> None:
-    """Keep the times of stories that are about to be removed, in case they come back."""
-    db.execute(f"INSERT INTO known_before SELECT id, known_since FROM stories WHERE id {AMONG}", (dump_list(ids),))
-
-
-def keep_known_since_of_all(db: sqlite3.Connection) -> None:
-    """Keep the times of all stories, which are about to be removed."""
-    db.execute("INSERT INTO known_before SELECT id, known_since FROM stories")
-
-
-def drop_known_since(db: sqlite3.Connection, story_id: int) -> int:
-    """Remove since when a story was known that lost its row; returns whether that was on record, as 0 or 1."""
-    return db.execute("DELETE FROM known_before WHERE story_id = ?", (story_id,)).rowcount
-
-
-def record_forgotten(db: sqlite3.Connection, story_id: int) -> None:
-    """Record that a story is forgotten."""
-    db.execute("INSERT OR REPLACE INTO forgotten VALUES (?, ?)", (story_id, now_ms()))
 
 
 def undo_forget(db: sqlite3.Connection, story_id: int) -> bool:
@@ -401,12 +375,76 @@ def read_fingerprints(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, B
     return {story_id: BandedFingerprint(name_of[language], *hashes) for story_id, language, *hashes in rows}
 
 
-def describe(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Row]:
-    """The rows of `described` of the known stories among these ids."""
-    rows = select_named_rows(db, f"SELECT * FROM described WHERE id {AMONG}", (dump_list(ids),))
-    return {row["id"]: row for row in rows}
-
-
 def list_example_ids(db: sqlite3.Connection, *, of_reference: bool) -> list[int]:
     """The id of one story of the platform, or of one work; none if there is none on record."""
     return [row[0] for row in db.execute(f"SELECT id FROM stories WHERE id {'<' if of_reference else '>='} 0 LIMIT 1")]
+
+
+# The works of the reference.
+
+
+class Catalogue(Struct, frozen=True):
+    """A catalogue: its works, how many of them are not fingerprinted, and the open flags of copies of its works."""
+
+    name: str
+    licences: tuple[str, ...]
+    works: int
+    without_fingerprint: int
+    open_flags: int
+
+
+def _put_works(db: sqlite3.Connection, listed: Iterable[tuple[int, str | None, str | None]]) -> None:
+    """Record the works among stories, of which id, catalogue and licence are given, in the caller's transaction."""
+    rows = [row for row in listed if row[1] is not None]
+    if rows:
+        db.executemany(
+            "INSERT INTO works VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET licence = excluded.licence"
+            " WHERE licence IS NOT excluded.licence",
+            rows,
+        )
+
+
+def list_catalogues(db: sqlite3.Connection) -> list[Catalogue]:
+    """All catalogues on record, by name."""
+    copies = count_open_flags_of_works(db)
+    rows = db.execute(
+        "SELECT catalogue, json_group_array(DISTINCT licence) FILTER (WHERE licence IS NOT NULL), count(*),"
+        " sum(id IS NULL) FROM works LEFT JOIN stories ON id = story_id GROUP BY catalogue ORDER BY catalogue"
+    )
+    return [
+        Catalogue(name, tuple(sorted(json.loads(licences))), works, lacking, copies.get(name, 0))
+        for name, licences, works, lacking in rows
+    ]
+
+
+def count_works(db: sqlite3.Connection) -> int:
+    """The number of works."""
+    return int(db.execute("SELECT count(*) FROM works").fetchone()[0])
+
+
+def count_works_by_catalogue(db: sqlite3.Connection) -> dict[str, int]:
+    """Catalogue -> its number of works."""
+    return dict(db.execute("SELECT catalogue, count(*) FROM works GROUP BY catalogue ORDER BY catalogue").fetchall())
+
+
+def count_open_flags_of_works(db: sqlite3.Connection, since: int = 0) -> dict[str, int]:
+    """Catalogue -> the open flags of copies of its works, of those flagged at or after a time in milliseconds.
+
+    Flags between stories of one author that `detection.same_author = "hide"` leaves out do not count.
+    """
+    rows = db.execute(
+        "SELECT catalogue, count(*) FROM flags JOIN works ON story_id = a"
+        " WHERE a < 0 AND +status = 'open' AND NOT same_author AND flagged_at >= ? GROUP BY catalogue",
+        (since,),
+    )
+    return dict(rows.fetchall())
+
+
+def list_unlisted_works(db: sqlite3.Connection, listed: Collection[int]) -> list[int]:
+    """The works that are not among those listed."""
+    return [story_id for (story_id,) in db.execute("SELECT story_id FROM works") if story_id not in listed]
+
+
+def list_works(db: sqlite3.Connection, catalogue: str) -> list[int]:
+    """The works of a catalogue."""
+    return [row[0] for row in db.execute("SELECT story_id FROM works WHERE catalogue = ?", (catalogue,))]

@@ -4,12 +4,18 @@ A flag's status is the active verdict on its pair, or `open`; a withdrawn flag s
 flagged again.  No verdict or undo changes flags that are no longer as they were shown: the moderator gets a Conflict.
 Verdicts given at once are one decision, which is undone as a whole.  The log keeps them all, until a story of the pair
 is erased.
+
+A share of the decided cases is judged again, by one who is not shown the first verdict.  The cases are chosen by a hash
+of their ids (multiplicative hashing: Knuth, The Art of Computer Programming, volume 3, 6.4), so that a larger share
+adds cases and drops none, and nothing in a case decides whether it is chosen.  A case with one verdict on all of its
+pairs is reviewed once, by a moderator who gave no verdict on it.  Where the two verdicts differ, the case is open
+again, for a third moderator.
 """
 
 import hashlib
-import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -19,16 +25,17 @@ from neardup.errors import Conflict
 from neardup.ledger import (
     AMONG,
     Row,
-    active_verdicts,
     authors,
     candidates,
     cases,
     complaints,
     dump_list,
-    names,
+    join_conditions,
+    languages,
     now_ms,
     select_named_rows,
     similarities,
+    story_rows,
     transaction,
     verification,
     webhook_events,
@@ -48,6 +55,9 @@ ON_A_LATER_STORY = (  # in the order of the view `pairs`
 )
 LONG_AGO = -(2**63)
 Event = dict[str, Any]
+HASH = "abs(case_id) % 1000003 * 2654435761 % 4294967296"
+HASHES = 2**32
+ON_THE_CASE = "FROM flags f CROSS JOIN verdicts v ON v.a = f.a AND v.b = f.b WHERE f.case_id = cases.case_id"
 
 
 class DecidedPair(NamedTuple):
@@ -95,14 +105,14 @@ def give(db: sqlite3.Connection, flag_ids: Sequence[int], verdict: Verdict, note
     pairs = [DecidedPair(*row) for row in rows]
     if not pairs:
         raise Conflict("none of these pairs is flagged any more")
-    before = {(pair.a, pair.b): active_verdicts.read_of_pair(db, (pair.a, pair.b)) for pair in pairs}
+    before = {(pair.a, pair.b): verification.read_active_verdict(db, (pair.a, pair.b)) for pair in pairs}
     replaced = {pair: verdict.verdict_id for pair, verdict in before.items() if verdict is not None}
     decision = put(db, pairs, verdict, note, moderator, now_ms())
     status = verdict if verdict in DECIDING else "open"
     db.execute(
         f"UPDATE flags SET status = ? WHERE flag_id {AMONG} AND status <> 'withdrawn'", (status, dump_list(flag_ids))
     )
-    verification.request_verification(db, list(replaced))
+    candidates.request_verification(db, list(replaced))
     _update_dependents(db, replaced.values())
     similarities.refresh(db)
     announce(db, decision, "verdict")
@@ -155,9 +165,9 @@ def undo(db: sqlite3.Connection, decision: int, moderator: str, seen: str) -> No
             f"SELECT flag_id, a, b, kind FROM flags WHERE flag_id {AMONG}", (dump_list(flag_ids),)
         ).fetchall()
         for flag_id, a, b, kind in flags:
-            status = find_status(kind, active_verdicts.read_of_pair(db, (a, b)))
+            status = find_status(kind, verification.read_active_verdict(db, (a, b)))
             db.execute("UPDATE flags SET status = ? WHERE flag_id = ? AND status <> 'withdrawn'", (status, flag_id))
-        verification.request_verification(db, [(a, b) for _, a, b, _ in flags])
+        candidates.request_verification(db, [(a, b) for _, a, b, _ in flags])
         _update_dependents(db, undone)
         similarities.refresh(db)
         announce(db, decision, "undo")
@@ -208,7 +218,7 @@ def refuse_if_changed(db: sqlite3.Connection, flag_ids: Sequence[int], seen: str
         raise Conflict("these flags are not as they were shown: look at them again")
     who, undone_at, decided_at, verdict, a, b = row
     did = f"undid the verdict {verdict} on" if undone_at else f"judged {verdict}:"
-    shown = names.read_shown_ids(db, (a, b))
+    shown = story_rows.read_shown_ids(db, (a, b))
     raise Conflict(
         f"meanwhile, at {format_time(undone_at or decided_at)}, {who} {did} stories {shown[a]} and {shown[b]}"
     )
@@ -366,7 +376,7 @@ def _list_events(db: sqlite3.Connection, where: str, *values: object) -> Iterato
     undone = EVENTS.format(event="'undo'", at="undone_at", by="undone_by", where=where)
     rows = select_named_rows(db, f"{given} UNION ALL {undone} ORDER BY at, decision, event DESC, verdict_id", values)
     for _, group in groupby(
-        names.show_ids(db, rows, ("a", "b", "case_id")), lambda row: (row["decision"], row["event"], row["at"])
+        story_rows.show_ids(db, rows, ("a", "b", "case_id")), lambda row: (row["decision"], row["event"], row["at"])
     ):
         members = list(group)
         shared = {name: members[0][name] for name in ("event", "by", "decision", "verdict", "note")}
@@ -375,6 +385,91 @@ def _list_events(db: sqlite3.Connection, where: str, *values: object) -> Iterato
         yield {"at": format_time(members[0]["at"]), **shared, "cases": cases, "pairs": pairs}
 
 
-def dump_event(event: Event) -> str:
-    """An event as one line of JSON."""
-    return json.dumps(event, ensure_ascii=False)
+# Second reviews.
+
+
+def list_cases_to_review(
+    db: sqlite3.Connection, share: float, moderator: str, spoken: Collection[Language] = ()
+) -> list[int]:
+    """The cases that wait for a second review by a moderator, of this share of the decided ones.
+
+    Without `spoken`, they are of every language.
+    """
+    number_of = languages.map_numbers(db)
+    where, values = join_conditions(
+        [
+            ("open_flags = 0 AND NOT hidden", []),
+            (f"statuses {AMONG}", [dump_list(f",{verdict}," for verdict in DECIDING)]),
+            (f"{HASH} < ?", [round(share * HASHES)]),
+            ("case_id NOT IN (SELECT case_id FROM second_reviews)", []),
+            (f"NOT EXISTS (SELECT 1 {ON_THE_CASE} AND v.moderator = ?)", [moderator]),
+            *([(f"language {AMONG}", [dump_list(number_of.get(name) for name in spoken)])] if spoken else []),
+        ]
+    )
+    rows = db.execute(f"SELECT case_id FROM cases WHERE {where} ORDER BY {HASH}, case_id", values)
+    return [row[0] for row in rows]
+
+
+def record_review(  # noqa: PLR0917 - the fields of a form, in their order
+    db: sqlite3.Connection, case_id: int, verdict: Verdict, note: str, moderator: str, seen: str
+) -> int | None:
+    """Record a second review; returns the number of the decision by which the case is open again, None if both agree.
+
+    `seen` is the `identify_state` of its flags as they were shown.  Raises Conflict where it has changed, and
+    where the case has been reviewed meanwhile.
+    """
+    with transaction(db):
+        flag_ids = cases.list_flags(db, case_id)
+        refuse_if_changed(db, flag_ids, seen)
+        row = db.execute(
+            "SELECT v.verdict, v.moderator FROM flags f CROSS JOIN active_verdicts v ON v.a = f.a AND v.b = f.b"
+            " WHERE f.case_id = ? ORDER BY v.verdict_id DESC LIMIT 1",
+            (case_id,),
+        ).fetchone()
+        if row is None or read_review(db, case_id) is not None:
+            raise Conflict("this case does not wait for a second review any more")
+        first, first_moderator = row
+        db.execute(
+            "INSERT INTO second_reviews VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (case_id, first, first_moderator, verdict, moderator, note, now_ms()),
+        )
+        return None if verdict == first else give(db, flag_ids, Verdict.REOPENED, note, moderator)
+
+
+def read_review(db: sqlite3.Connection, case_id: int) -> Row | None:
+    """The second review of a case; None without one.
+
+    Columns: first, first_moderator, second, second_moderator, note, reviewed_at.
+    """
+    found: Row | None = select_named_rows(
+        db,
+        "SELECT first, first_moderator, second, second_moderator, note, reviewed_at FROM second_reviews"
+        " WHERE case_id = ?",
+        (case_id,),
+    ).fetchone()
+    return found
+
+
+def count_judged_twice(db: sqlite3.Connection) -> Counter[tuple[Verdict, Verdict]]:
+    """How many cases were judged twice, by the first verdict and the second."""
+    rows = db.execute("SELECT first, second, count(*) FROM second_reviews GROUP BY 1, 2")
+    return Counter({(Verdict(first), Verdict(second)): n for first, second, n in rows})
+
+
+def compute_kappa(counts: Mapping[tuple[Verdict, Verdict], int]) -> float | None:
+    """Cohen's kappa of two moderators, how far they agree beyond chance: (p_o - p_e) / (1 - p_e).
+
+    p_o is the share of the cases on which they agree, p_e the share on which they would by chance, each with the
+    frequencies of the own verdicts.  None without cases, and where both always give one and the same verdict.  Source:
+    J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960).
+    """
+    n = sum(counts.values())
+    firsts, seconds = Counter[Verdict](), Counter[Verdict]()
+    for (first, second), cases_judged in counts.items():
+        firsts[first] += cases_judged
+        seconds[second] += cases_judged
+    by_chance = sum(firsts[verdict] * seconds[verdict] for verdict in firsts)  # p_e, times n squared
+    if by_chance == n * n:
+        return None
+    agreeing = sum(counts.get((verdict, verdict), 0) for verdict in firsts)
+    return (agreeing * n - by_chance) / (n * n - by_chance)

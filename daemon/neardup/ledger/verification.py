@@ -14,17 +14,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from neardup.core.verify import suppression
 from neardup.core.verify.spans import measure_similarity
+from neardup.core.verify.suppression import SUPPRESSING, ActiveVerdict, Decisions, Ruling, find_most_severe, rule
 from neardup.core.verify.tiers import EXACT, SERIAL, find_tier, list_kinds_of_passages
 from neardup.ledger import (
-    active_verdicts,
     candidates,
-    chapters,
-    dump_list,
     languages,
     now_ms,
     passages,
+    serials,
     similarities,
     transaction,
 )
@@ -63,7 +61,7 @@ def record(
         known = [(pair, assessment) for pair, assessment in assessed if assessment is not None or not is_outdated]
         new = put_verified(db, known, version)
         if is_outdated:
-            request_verification(db, [(pair.a.id, pair.b.id) for pair, _ in known])
+            candidates.request_verification(db, [(pair.a.id, pair.b.id) for pair, _ in known])
         similarities.refresh(db)
     return new
 
@@ -121,9 +119,9 @@ def _flag(  # noqa: PLR0917 - what `record` has at hand
 ) -> bool:
     """Write the flag of a pair, unless a verdict suppresses it; returns whether it is new."""
     pair = candidate.a.id, candidate.b.id
-    ruling = active_verdicts.make_ruling_on_pair(db, pair, kind)
+    ruling = make_ruling_on_pair(db, pair, kind)
     if ruling.suppressed_by is not None:
-        active_verdicts.suppress(db, pair, ruling.suppressed_by, now)
+        candidates.suppress(db, pair, ruling.suppressed_by, now)
     if ruling.status is None:
         return False
     if ruling.is_new:
@@ -143,7 +141,7 @@ def put_flag(  # noqa: PLR0917 - what `_flag` has at hand
     kind: Kind,
     version: str,
     now: int,
-    ruling: suppression.Ruling,
+    ruling: Ruling,
     *,
     by_passages: bool,
 ) -> None:
@@ -155,12 +153,12 @@ def put_flag(  # noqa: PLR0917 - what `_flag` has at hand
     values = _make_flag_columns(candidate, assessment, kind, version, ruling.status, by_passages=by_passages)
     values["language"] = languages.map_numbers(db)[candidate.language]
     if ruling.is_new:
-        context = active_verdicts.read_on_either_story(db, (candidate.a.id, candidate.b.id))
+        context = _read_verdict_on_either_story(db, (candidate.a.id, candidate.b.id))
         values |= {"context": context and context.verdict_id, "exported_at": None}
     updated = [f"{column} = excluded.{column}" for column in (*values, *STORY_COLUMNS)]
     if ruling.is_new:
         updated.append("flagged_at = excluded.flagged_at")
-    chapters.put(db, (candidate.a.id, candidate.b.id))
+    serials.put_chapters(db, (candidate.a.id, candidate.b.id))
     db.execute(
         f"{_insert_statement(values)} ON CONFLICT (a, b) DO UPDATE SET {', '.join(updated)}", values | {"now": now}
     )
@@ -185,7 +183,7 @@ def put_first_flags(
         flagged |= {candidate.a.id, candidate.b.id}
         rows.append(values | {"language": number_of[candidate.language], "now": now})
     if rows:
-        chapters.put(db, flagged)
+        serials.put_chapters(db, flagged)
         db.executemany(_insert_statement([column for column in rows[0] if column != "now"]), rows)
     put_near_misses(db, missed, now)
     return new
@@ -258,43 +256,7 @@ def count_near_misses(db: sqlite3.Connection) -> int:
 def put_common(db: sqlite3.Connection, found: FoundCommon) -> None:
     """Record common passages, and have the pairs among their holders verified again, within the transaction."""
     passages.put_common(db, found.passages)
-    request_verification_among(db, found.holders)
-
-
-def request_verification_among(db: sqlite3.Connection, story_ids: Iterable[int]) -> None:
-    """Have the undecided flags and near misses among some stories verified again, within the caller's transaction."""
-    if ids := list(story_ids):
-        candidates.request_selection(db, ids)
-        chosen = "SELECT value FROM json_each(?1)"
-        _request_verification(
-            db, f"chosen (id) AS MATERIALIZED ({chosen})", "a IN chosen AND b IN chosen", dump_list(ids)
-        )
-
-
-def request_verification(db: sqlite3.Connection, pairs: Sequence[tuple[int, int]]) -> None:
-    """Have those of these pairs that are undecided flags or near misses verified again, in the caller's transaction."""
-    chosen = "SELECT value ->> 0, value ->> 1 FROM json_each(?1)"
-    _request_verification(db, f"chosen (a, b) AS MATERIALIZED ({chosen})", "(a, b) IN chosen", dump_list(pairs))
-
-
-def _request_verification(db: sqlite3.Connection, chosen: str, among: str, values: str) -> None:
-    db.execute(
-        f"WITH {chosen} INSERT INTO candidates (a, b, by_passages) SELECT a, b, by_passages FROM flags"
-        f" WHERE status IN ('open', 'permitted') AND {among} ON CONFLICT DO NOTHING",
-        (values,),
-    )
-    db.execute(
-        f"WITH {chosen} UPDATE candidates SET verified_at = NULL WHERE verified_at IS NOT NULL AND {among}", (values,)
-    )
-
-
-def is_reverification_possible(db: sqlite3.Connection) -> bool:
-    """Whether there is any pair that `request_verification_among` might have verified again."""
-    row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM flags WHERE status IN ('open', 'permitted'))"
-        " OR EXISTS (SELECT 1 FROM candidates WHERE verified_at IS NOT NULL)"
-    ).fetchone()
-    return bool(row[0])
+    candidates.request_verification_among(db, found.holders)
 
 
 class VerifiedPair(Struct, frozen=True):
@@ -355,3 +317,69 @@ def make_signals(kind: Kind | None, columns: Sequence[Any]) -> Signals:
         bool(estimated),
         json.loads(extra) if extra else {},
     )
+
+
+# The active verdicts, by which core.verify.suppression decides what is suppressed.
+
+
+def read_active_verdict(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:
+    """The active verdict on a pair, a < b."""
+    return _read_latest_verdict(db, "a = ? AND b = ?", *pair)
+
+
+def _read_verdict_on_either_story(db: sqlite3.Connection, pair: tuple[int, int]) -> ActiveVerdict | None:
+    """The latest active verdict on any pair of either of these stories: the context of a new flag."""
+    return _read_latest_verdict(db, "a IN (?1, ?2) OR b IN (?1, ?2)", *pair)
+
+
+def _read_latest_verdict(db: sqlite3.Connection, condition: str, *values: object) -> ActiveVerdict | None:
+    row = db.execute(
+        f"SELECT verdict_id, verdict, kind FROM active_verdicts WHERE {condition} ORDER BY verdict_id DESC LIMIT 1",
+        values,
+    ).fetchone()
+    return row and ActiveVerdict(row[0], Verdict(row[1]), row[2])
+
+
+def _read_decisions(db: sqlite3.Connection, story_id: int) -> Decisions:
+    """The decisions on cases that suppress pairs of a story, each with its latest verdict and the most severe kind.
+
+    They suppress no pair of two sources of one story, which need not match each other.
+    """
+    found: dict[tuple[int, int], ActiveVerdict] = {}
+    rows = db.execute(
+        "SELECT decision, coalesce(case_id, 0), verdict_id, verdict, kind FROM active_verdicts WHERE (a = ?1 OR b = ?1)"
+        " AND verdict IN (?2, ?3) AND joins_clusters ORDER BY verdict_id",
+        (story_id, *SUPPRESSING),
+    )
+    for number, case_id, verdict_id, verdict, kind in rows:
+        decision = number, case_id
+        earlier: Kind = found[decision].kind if decision in found else kind
+        found[decision] = ActiveVerdict(verdict_id, Verdict(verdict), find_most_severe(earlier, kind))
+    return found
+
+
+def make_ruling_on_pair(db: sqlite3.Connection, pair: tuple[int, int], kind: Kind) -> Ruling:
+    """What the verdicts on record mean for a pair, a < b, that was verified to be of this kind."""
+    flagged_as = db.execute("SELECT kind FROM flags WHERE a = ? AND b = ? AND status <> 'withdrawn'", pair).fetchone()
+    own = read_active_verdict(db, pair)
+    undecided = own is None and flagged_as is None  # decisions count only for an undecided pair
+    on_a, on_b = (_read_decisions(db, story_id) if undecided else {} for story_id in pair)
+    return rule(kind, flagged_as[0] if flagged_as else None, own, (on_a, on_b))
+
+
+def count_suppressed(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
+    """Suppressed pairs, by language and verdict."""
+    return _count_by_verdict(db, "suppressed_pairs JOIN verdicts v USING (verdict_id) WHERE true")
+
+
+def count_in_context(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
+    """Open flags with a story on which there is an earlier verdict, by language and that verdict."""
+    return _count_by_verdict(db, "flags f JOIN verdicts v ON v.verdict_id = f.context WHERE f.status = 'open'")
+
+
+def _count_by_verdict(db: sqlite3.Connection, rows: str) -> dict[tuple[str, str], int]:
+    counted = db.execute(
+        f"SELECT (SELECT name FROM languages WHERE number = v.language) AS name, v.verdict, count(*) FROM {rows}"
+        " GROUP BY name, v.verdict ORDER BY name, v.verdict"
+    )
+    return {(language, verdict): n for language, verdict, n in counted}

@@ -37,7 +37,7 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.sets import are_among_ascending, find_distinct, union
 from neardup.index.passages.index import Found, PassageIndex
 from neardup.index.passages.postings import Counts
-from neardup.ledger import Ledger, candidates, passages, transaction, verification, versions
+from neardup.ledger import Ledger, candidates, passages, transaction, versions
 from neardup.ledger.passages import NONE_FOUND, CommonPassage, FoundCommon
 from neardup.records import Language
 from neardup.telemetry.metrics import COMMON_PASSAGES, STAGE_SECONDS
@@ -242,7 +242,7 @@ def drop_common(db: sqlite3.Connection, held: Mapping[int, Holders], detection: 
     passages.remove_common(db, held)
     languages, others_of = dict[int, Language](), defaultdict[int, set[int]](set)
     for holders in held.values():
-        verification.request_verification_among(db, holders)
+        candidates.request_verification_among(db, holders)
         for story_id, holder in holders.items():
             languages[story_id] = holder.language
             others_of[story_id].update(other for other in holders if other < story_id)

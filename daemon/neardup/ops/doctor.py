@@ -38,10 +38,10 @@ from neardup.ledger import (
     passages,
     runs,
     stories,
+    story_rows,
     transaction,
     translate_errors,
     versions,
-    works,
 )
 from neardup.ledger.first_seen import History
 from neardup.ledger.languages import count_by_language
@@ -308,7 +308,7 @@ async def _check_reference(config: Config) -> str:
     with closing(connect(config.ledger.path)) as db:
         if (difference := find_reference_fault(db, reference)) is not None:
             raise NeedsRepair(difference)
-        return f"{found}, {format_count(works.count(db), 'work', 'works')} on record"
+        return f"{found}, {format_count(stories.count_works(db), 'work', 'works')} on record"
 
 
 async def _check_columns(source: Source, required: tuple[str, ...], query: str) -> str:
@@ -347,7 +347,7 @@ async def _find_first_listed(source: Source) -> Story | None:
 def _find_on_record(config: Config, *, of_reference: bool = False) -> Story | None:
     """A story of the platform that is on record, or a work."""
     with closing(connect(config.ledger.path)) as db:
-        for row in stories.describe(db, stories.list_example_ids(db, of_reference=of_reference)).values():
+        for row in story_rows.describe(db, stories.list_example_ids(db, of_reference=of_reference)).values():
             return Story(row["id"], Language(row["language"]), row["path"], name=row["name"])
     return None
 
@@ -436,7 +436,7 @@ async def summarise_passages(index: "PassageIndex") -> str:
 def find_reference_fault(db: sqlite3.Connection, reference: Reference | None) -> str | None:
     """What is wrong with the works on record, and how to mend it; None if nothing is."""
     if reference is None:
-        return explain_missing_section(works.count(db))
+        return explain_missing_section(stories.count_works(db))
     if (sync := runs.read_last_of_command(db, "reference")) is None:
         return f"the works were never listed: {SYNC}"
     if sync["status"] != "done":
@@ -444,7 +444,7 @@ def find_reference_fault(db: sqlite3.Connection, reference: Reference | None) ->
         return f"the last sync is on record as {sync['status']}{why}: {SYNC}"
     if reference.kind == "manifest" and _read_changed_at(reference) > sync["started_at"]:
         return f"{reference.manifest} has changed since the last sync: {SYNC}"
-    if lacking := sum(catalogue.without_fingerprint for catalogue in works.list_catalogues(db)):
+    if lacking := sum(catalogue.without_fingerprint for catalogue in stories.list_catalogues(db)):
         without = format_count(lacking, "work has no fingerprint", "works have no fingerprint")
         return f"{without}: {SYNC}, which says why"
     return None

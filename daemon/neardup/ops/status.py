@@ -18,16 +18,13 @@ from neardup.errors import NeardupError
 from neardup.index.passages.folder import SegmentFile, list_segments, open_segment
 from neardup.index.passages.postings import join_ranges
 from neardup.ledger import (
-    active_verdicts,
     candidates,
     cases,
-    clusters,
     dead_letters,
     files,
     flags,
     lock,
     marks,
-    names,
     open_snapshot,
     outbox,
     passages,
@@ -35,19 +32,20 @@ from neardup.ledger import (
     script_health,
     self_checks,
     stories,
+    story_rows,
     submissions,
     verdicts,
+    verification,
     versions,
     webhook_events,
-    works,
 )
 from neardup.ledger.cases import OpenCases
 from neardup.ledger.languages import count_by_language
 from neardup.ledger.marks import MarkCount
 from neardup.ledger.outbox import Scrubbing
 from neardup.ledger.self_checks import Compared, Measure
+from neardup.ledger.stories import Catalogue
 from neardup.ledger.verification import count_near_misses
-from neardup.ledger.works import Catalogue
 from neardup.pipeline import submitted_pages
 from neardup.records import DECIDING, ShownId, format_count, format_time
 
@@ -97,10 +95,10 @@ class ClusterCounts(Struct, frozen=True):
 
 def count_clusters(db: sqlite3.Connection, detection: Detection) -> ClusterCounts:
     """The clusters of the open flags, of which the largest CLUSTERS are described."""
-    every = clusters.find_all(db)
+    every = flags.find_clusters(db)
     described = every[:CLUSTERS]
     named = ((cluster.stories[0], *cluster.weakest[:2], *cluster.ends) for cluster in described)
-    shown = names.read_shown_ids(db, chain.from_iterable(named))
+    shown = story_rows.read_shown_ids(db, chain.from_iterable(named))
     largest = [
         ClusterStatus(
             likely_original=None if cluster.earliest is None else shown[cluster.earliest],
@@ -320,8 +318,8 @@ async def collect_status(config: Config) -> Status:
             near_misses=count_near_misses(db),
             dead_letters=dead_letters.count_by_reason(db),
             webhook_events=dict(zip(("waiting", "dead"), webhook_events.count(db), strict=True)),
-            reference=works.list_catalogues(db),
-            reference_warning=None if config.reference else explain_missing_section(works.count(db)),
+            reference=stories.list_catalogues(db),
+            reference_warning=None if config.reference else explain_missing_section(stories.count_works(db)),
             marks=marks.mark_counts(db),
             unusual_texts=list(map(str, script_health.list_unusual(db))),
             submissions=_read_submission_status(db, config.ledger.path),
@@ -359,8 +357,8 @@ def _count_verdicts(db: sqlite3.Connection) -> VerdictCounts:
     judged = verdicts.count_verdicts(db)
     return VerdictCounts(
         judged={verdict: n for verdict in DECIDING if (n := sum(row[verdict] for row in judged))},
-        kept=_sum_by_verdict(active_verdicts.count_suppressed(db)),
-        in_context=_sum_by_verdict(active_verdicts.count_in_context(db)),
+        kept=_sum_by_verdict(verification.count_suppressed(db)),
+        in_context=_sum_by_verdict(verification.count_in_context(db)),
     )
 
 

@@ -12,17 +12,17 @@ from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import (
     Ledger,
-    active_verdicts,
     candidates,
     dead_letters,
     outbox,
     runs,
     script_health,
     self_checks,
+    stories,
     verdicts,
+    verification,
     versions,
     webhook_events,
-    works,
 )
 from neardup.ledger.passages import count_missing
 from neardup.ledger.self_checks import Measure
@@ -60,9 +60,9 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     metrics.DEAD_EVENTS.set(dead_events)
     metrics.WORKS.clear()
     metrics.COPIES.clear()
-    for catalogue, n in (await ledger.do(works.count_by_catalogue)).items():
+    for catalogue, n in (await ledger.do(stories.count_works_by_catalogue)).items():
         metrics.WORKS.labels(catalogue).set(n)
-    for catalogue, n in (await ledger.do(works.count_open_flags)).items():
+    for catalogue, n in (await ledger.do(stories.count_open_flags_of_works)).items():
         metrics.COPIES.labels(catalogue).set(n)
     await ledger.do(_set_verdict_gauges)
     for gauge in (metrics.CANARY_RECALL, metrics.CANARY_INTERVAL, metrics.AUDIT_RECALL, metrics.AUDIT_INTERVAL):
@@ -92,9 +92,9 @@ def _set_verdict_gauges(db: sqlite3.Connection) -> None:
         metrics.PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
         for verdict in DECIDING:
             metrics.VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])
-    for labels, n in active_verdicts.count_suppressed(db).items():
+    for labels, n in verification.count_suppressed(db).items():
         metrics.KEPT_PAIRS.labels(*labels).set(n)
-    for labels, n in active_verdicts.count_in_context(db).items():
+    for labels, n in verification.count_in_context(db).items():
         metrics.IN_CONTEXT.labels(*labels).set(n)
 
 

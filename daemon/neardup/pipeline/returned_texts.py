@@ -19,7 +19,7 @@ from neardup.core.fingerprint.word_hashes import MIN_SHARED
 from neardup.core.verify.scores import assess
 from neardup.core.verify.spans import measure_share, measure_similarity
 from neardup.core.verify.tiers import PASSAGE
-from neardup.ledger import Ledger, outbox, removed_texts, stories, versions
+from neardup.ledger import Ledger, outbox, removed_texts, story_rows, versions
 from neardup.ledger.removed_texts import Returned
 from neardup.nomination.passages import MAX_HOLDERS
 from neardup.pipeline.passage_sync import PassageSync
@@ -59,7 +59,7 @@ async def _find_whole_texts(
             if (texts := of_language.get(language)) is not None:
                 alike = compare(texts, others, detection.of(language).hamming)
                 pairs |= set(zip(texts.ids[alike.stories].tolist(), others.ids[alike.others].tolist(), strict=True))
-        known = await ledger.do(stories.describe, {story_id for _, story_id in pairs})
+        known = await ledger.do(story_rows.describe, {story_id for _, story_id in pairs})
         for removed_id, story_id in sorted(pairs):
             if row := known.get(story_id):
                 pair = Candidate(removed[removed_id], PairedStory.of_row(row))
@@ -84,7 +84,7 @@ async def _find_parts(
         if other > number and count >= _count_hashes(detection.of(removed[removed_id].language).passage_words)
     }
     ids = await ledger.do(versions.read_ids, list({other for _, other in shared}))
-    rows = {row["number"]: row for row in (await ledger.do(stories.describe, ids.values())).values()}
+    rows = {row["number"]: row for row in (await ledger.do(story_rows.describe, ids.values())).values()}
     return [
         Returned(other, removed_id, PASSAGE, _estimate_share(count, text.words, row["words"]))
         for (removed_id, other), count in shared.items()

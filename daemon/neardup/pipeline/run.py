@@ -18,7 +18,7 @@ from neardup.core.languages import Languages
 from neardup.errors import Fatal, Misuse
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, candidates, now_ms, outbox, removed_texts, runs, stories, works
+from neardup.ledger import Ledger, candidates, now_ms, outbox, removed_texts, runs, stories
 from neardup.ledger.languages import count_by_language
 from neardup.nomination.passages import count_again
 from neardup.pages.fork_server import start_server
@@ -415,7 +415,7 @@ class WorksListing:
             yield block
         if not listed and not bad_rows:
             raise Fatal(EMPTY_LISTING)
-        gone = await self._ledger.do(works.list_unlisted, listed)
+        gone = await self._ledger.do(stories.list_unlisted_works, listed)
         if gone and bad_rows:
             log.warning("no work is removed, because some rows describe no work", rows=bad_rows, not_listed=len(gone))
         elif gone:

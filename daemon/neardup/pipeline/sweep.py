@@ -365,7 +365,7 @@ class PassageSweep:
 
         `numbers` are those of the stories, by place from 0; `versions_gone` is as in `_put_common`.
         """
-        can_reverify = await self._ledger.do(verification.is_reverification_possible)
+        can_reverify = await self._ledger.do(candidates.is_reverification_possible)
         spoken = [self._names[number] for number in self._language_of[common.examples].tolist()]
         columns = (column.tolist() for column in common._replace(examples=numbers[common.examples - 1]))
         rows = list(zip(spoken, *columns, strict=True))

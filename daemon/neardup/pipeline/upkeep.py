@@ -22,7 +22,6 @@ from neardup.index.protocol import Index
 from neardup.ledger import (
     Ledger,
     candidates,
-    drafts,
     lock,
     now_ms,
     outbox,
@@ -77,7 +76,7 @@ class Upkeep:
 
     async def do_due_work(self) -> bool:
         """Do what is due now; returns False if nothing is, or another command is running, which does it."""
-        await self._ledger.do(drafts.remove_expired, now_ms())
+        await self._ledger.do(submissions.remove_expired, now_ms())
         await self._ledger.do(permissions.refresh, now_ms())
         await self._ledger.do(removed_texts.keep_for, self._detection.remember_removed_days, now_ms())
         if lock.read_holder(self._ledger.path) is not None or not await self._is_due():

@@ -23,8 +23,17 @@ from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, SIMILAR, find_tier
 from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
-from neardup.ledger import Ledger, active_verdicts, candidates, chapters, now_ms, permissions, stories
-from neardup.ledger.chapters import Described
+from neardup.ledger import (
+    Ledger,
+    candidates,
+    now_ms,
+    permissions,
+    serials,
+    stories,
+    story_rows,
+    verification,
+)
+from neardup.ledger.serials import Described
 from neardup.nomination.lookup import StoryProbe, TextMatches, TextNominator, read_facts
 from neardup.nomination.passages import CommonHashes
 from neardup.pages.text_cache import FoundText, NoText, Texts
@@ -368,7 +377,7 @@ def _read_rows(db: sqlite3.Connection, story_id: int, nominated: TextMatches) ->
     """The stories that a text is compared with, and whether its own story is on record."""
     nominations = nominated.whole, nominated.by_passages
     ids = (other for others in nominations for other in candidates.leave_out_templates(db, story_id, others))
-    return stories.describe(db, ids), bool(stories.read_stored_versions(db, [story_id]))
+    return story_rows.describe(db, ids), bool(stories.read_stored_versions(db, [story_id]))
 
 
 def _find_flagged(
@@ -382,7 +391,7 @@ def _find_flagged(
     for pair, assessment in assessed:
         if assessment is not None and assessment.kind is not None:
             ids = min(pair.a.id, pair.b.id), max(pair.a.id, pair.b.id)
-            status = active_verdicts.make_ruling_on_pair(db, ids, assessment.kind).status
+            status = verification.make_ruling_on_pair(db, ids, assessment.kind).status
             if status in COPIED:
                 permission = _find_permission(db, submission, rows[pair.b.id]) if status == "open" else None
                 found.append((pair.b.id, assessment.kind, assessment, permission))
@@ -395,7 +404,7 @@ def _find_permission(db: sqlite3.Connection, submission: Submission, row: Mappin
     author, other = submission.author_id, row["author_id"]
     found = None
     if before != "a":
-        held = chapters.read_all(db, [row["id"]]).get(row["id"])
+        held = serials.read_chapters(db, [row["id"]]).get(row["id"])
         source = permissions.Source(row["id"], other, row["catalogue"], held and held.name)
         found = permissions.find_covering(db, source, author, now)
     if found is None and before != "b":

@@ -17,7 +17,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal, Misuse, Transient
-from neardup.ledger import marks, open_snapshot, passages, runs, stories
+from neardup.ledger import marks, open_snapshot, passages, runs, story_rows
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.evidence import (
@@ -117,7 +117,7 @@ def describe_stories(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, di
 
     The text hash is None if the ledger has fingerprints of another version.
     """
-    known = stories.describe(db, ids)
+    known = story_rows.describe(db, ids)
     recorded, made = runs.get(db, "fingerprint_version"), fingerprint_version.version()
     for story in known.values():
         if recorded is None or fingerprint_version.explain_difference(recorded, made, {story["language"]}):

@@ -20,10 +20,9 @@ from neardup.core.text.html import cut_opening, find_title
 from neardup.core.text.scripts import find_script_of_most
 from neardup.core.verify.text import Text
 from neardup.errors import Forgotten, Misuse, TooLarge
-from neardup.ledger import Ledger, candidates, drafts, permissions, stories, submissions
-from neardup.ledger.drafts import Draft
+from neardup.ledger import Ledger, candidates, permissions, stories, submissions
 from neardup.ledger.permissions import Grant
-from neardup.ledger.submissions import Stored, Submitted
+from neardup.ledger.submissions import Draft, Stored, Submitted
 from neardup.nomination.lookup import find_unseen, make_matches
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
@@ -137,12 +136,12 @@ class Submissions:
                 await verifier.verify(await self._ledger.do(candidates.list_pending_of_stories, [story_id]))
 
     async def put_draft(self, draft: Draft) -> None:
-        """Store a draft.  Raises as `ledger.drafts.put_draft`."""
-        await self._ledger.do(drafts.put_draft, draft)
+        """Store a draft.  Raises as `ledger.submissions.put_draft`."""
+        await self._ledger.do(submissions.put_draft, draft)
 
     async def discard_draft(self, story_id: int) -> None:
         """Remove a draft, if there is one."""
-        await self._ledger.do(drafts.remove_draft, story_id)
+        await self._ledger.do(submissions.remove_draft, story_id)
 
     async def permit(self, grant: Grant, name: str) -> int:
         """Record a permission; returns its number.  Raises PermissionRefused."""

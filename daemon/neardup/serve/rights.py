@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from msgspec.structs import asdict
 
 from neardup.http.requests import INVALID, TOO_LARGE, ProblemType, Refused
-from neardup.ledger import author_copies, complaints, now_ms, permissions, snapshot
+from neardup.ledger import authors, complaints, now_ms, permissions, snapshot
 from neardup.ledger.complaints import Closed, Complaint
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused, Refusal
 from neardup.query.complaints import ComplaintRefused, GivenComplaint, Why, receive
@@ -179,7 +179,7 @@ async def author_copies_of(
     """GET /v1/authors/{author}/copies."""
     since = 0 if query.since is None else parse_time(query.since)
     found = await parts.reader.do(
-        _read_in_snapshot, author_copies.list_copies, author_id, since, query.before, query.limit + 1
+        _read_in_snapshot, authors.list_copies, author_id, since, query.before, query.limit + 1
     )
     shown = found[: query.limit]
     return messages.AuthorCopies(
@@ -193,7 +193,7 @@ async def new_copies(parts: ServiceParts, query: messages.DigestQuery, _: Deadli
     """GET /v1/authors/copies."""
     found = await parts.reader.do(
         _read_in_snapshot,
-        author_copies.list_news,
+        authors.list_news,
         parse_time(query.since),
         query.after or None,  # as on the first page
         query.limit + 1,
@@ -218,7 +218,7 @@ def _read_in_snapshot(db: sqlite3.Connection, work: Callable[..., list[T]], *arg
         return work(db, *arguments)
 
 
-def _make_author_copy(parts: ServiceParts, copy: author_copies.AuthorCopy) -> messages.AuthorCopy:
+def _make_author_copy(parts: ServiceParts, copy: authors.AuthorCopy) -> messages.AuthorCopy:
     """A copy as its author may see it: without moderators and their notes."""
     link = parts.config.content.link_to(copy.language, copy.other)
     return messages.AuthorCopy(**copy._asdict(), own_story_id=copy.own, story_id=copy.other, link=link)

@@ -15,7 +15,7 @@ from neardup import errors
 from neardup.core.page import Unreadable, prepare
 from neardup.core.verify.text import Text
 from neardup.http.requests import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
-from neardup.ledger import drafts, flags, now_ms, removed_texts, similarities, snapshot, stories
+from neardup.ledger import flags, now_ms, removed_texts, similarities, snapshot, story_rows, submissions
 from neardup.ledger.flags import JOINING, Selection, find_earlier_story
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.check import CheckResult, Match, Submission
@@ -200,7 +200,7 @@ async def put_draft(
     if submission.author_id is None:
         raise _refuse_member("author_id", "a draft has an author")
     now, text = now_ms(), submission.text
-    draft = drafts.Draft(
+    draft = submissions.Draft(
         story_id.number,
         story_id.name,
         submission.language,
@@ -215,7 +215,7 @@ async def put_draft(
         await parts.submissions.put_draft(draft)
     except errors.Forgotten as error:
         raise Refused(FORGOTTEN, str(error)) from None
-    except drafts.OfAnotherAuthor as error:
+    except submissions.OfAnotherAuthor as error:
         raise Refused(OTHER_AUTHOR, str(error)) from None
     return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
 
@@ -228,8 +228,8 @@ async def check_draft(parts: ServiceParts, story_id: StoryId, deadline: Deadline
         draft.language, text, draft.story_id, draft.name, draft.author_id, draft.title, is_draft=True
     )
     try:
-        await parts.reader.do(drafts.refuse_other_author, draft)
-    except drafts.OfAnotherAuthor as error:  # since it was saved
+        await parts.reader.do(submissions.refuse_other_author, draft)
+    except submissions.OfAnotherAuthor as error:  # since it was saved
         raise Refused(OTHER_AUTHOR, str(error)) from None
     return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
 
@@ -247,8 +247,8 @@ async def discard_draft(parts: ServiceParts, story_id: StoryId, _: Deadline) -> 
     return messages.DiscardedDraft(story_id=story_id.shown)
 
 
-async def _find_draft(parts: ServiceParts, story_id: StoryId) -> drafts.Draft:
-    draft = await parts.reader.do(drafts.find_draft, story_id.number, now_ms())
+async def _find_draft(parts: ServiceParts, story_id: StoryId) -> submissions.Draft:
+    draft = await parts.reader.do(submissions.find_draft, story_id.number, now_ms())
     if draft is None:
         raise Refused(UNKNOWN_DRAFT, f"there is no draft {story_id.shown}, or it has expired")
     return draft
@@ -317,7 +317,7 @@ def _refuse_unknown_story(story_id: StoryId) -> Refused:
 
 def _read_matches(db: sqlite3.Connection, story_id: StoryId, *, same_author: bool) -> list[messages.RecordedMatch]:
     with snapshot(db):
-        if story_id.number not in stories.describe(db, [story_id.number]):
+        if story_id.number not in story_rows.describe(db, [story_id.number]):
             raise _refuse_unknown_story(story_id)
         copied = similarities.read_spans(db, story_id.number)
         rows = flags.select(db, Selection(statuses=JOINING, story=story_id.number, same_author=same_author))

@@ -111,7 +111,7 @@ def _order_best_first(policy: Policy) -> list[Column]:
 
 
 def show_ids(frame: DataFrame, table: Table, named: DataFrame | None) -> DataFrame:
-    """A frame with the columns of a table, its ids as `ledger.names` shows them: texts, if stories have names.
+    """A frame with the columns of a table, its ids as `ledger.story_rows` shows them: texts, if stories have names.
 
     `named` has the columns id and name, and is None if no story has a name.
     """

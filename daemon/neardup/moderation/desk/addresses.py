@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from neardup.config import Config
 from neardup.core.verify.tiers import find_tier
-from neardup.ledger import case_queue, cases, flags, names
+from neardup.ledger import case_queue, cases, flags, story_rows
 from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelection, Complained, Inbox, Order
 from neardup.ledger.flags import Selection
 from neardup.moderation.desk.moderators import Moderator
@@ -338,7 +338,7 @@ def place_in_case(db: sqlite3.Connection, pair: Pair) -> PlaceInCase:
     places = (ids[n - 1 : n] if n < len(ids) else [], ids[n + 1 : n + 2], to_decide[:1])
     described = flags.list_pairs(db, [flag_id for place in places for flag_id in place])
     pair_of = {flag["flag_id"]: make_shown_pair(flag) for flag in described}
-    [case_shown] = names.read_shown_ids(db, [case_id]).values()
+    [case_shown] = story_rows.read_shown_ids(db, [case_id]).values()
     return PlaceInCase(case_shown, *(pair_of[place[0]] if place else None for place in places))
 
 

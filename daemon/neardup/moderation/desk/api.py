@@ -47,9 +47,9 @@ from neardup.ledger import (
     cases,
     flags,
     meaning_flags,
-    names,
     removed_texts,
     serials,
+    story_rows,
     verdicts,
 )
 from neardup.ledger import complaints as ledger_complaints
@@ -315,7 +315,7 @@ def read_case(db: sqlite3.Connection, case_id: int) -> messages.Case | None:
         **dict(listed),
         seen=verdicts.identify_state(db, found.open),
         decided_seen=verdicts.identify_state(db, found.decided),
-        evidence=[messages.ShownPair(**pair) for pair in names.show_ids(db, pairs, PAIR_IDS)],
+        evidence=[messages.ShownPair(**pair) for pair in story_rows.show_ids(db, pairs, PAIR_IDS)],
         removed_texts=[
             messages.RemovedText(**match | {"removed_at": format_time(match["removed_at"])})
             for match in removed_texts.read_of_stories(db, [row["lead"]])
@@ -337,14 +337,14 @@ def _read_second_reviews(
 
 def _describe_blind_case(db: sqlite3.Connection, case: BlindCase) -> messages.BlindCase:
     [listed] = _describe_cases(db, [case.row], {})
-    pairs = [messages.BlindPair(**pair) for pair in names.show_ids(db, case.pairs, PAIR_IDS)]
+    pairs = [messages.BlindPair(**pair) for pair in story_rows.show_ids(db, case.pairs, PAIR_IDS)]
     return messages.BlindCase(**dict(listed), seen=case.seen, evidence=pairs)
 
 
 def _describe_cases(
     db: sqlite3.Connection, rows: Sequence[Row], held: Mapping[int, cases.Lease]
 ) -> list[messages.ListedCase]:
-    shown = names.read_shown_ids(db, chain.from_iterable((row["case_id"], row["lead"]) for row in rows))
+    shown = story_rows.read_shown_ids(db, chain.from_iterable((row["case_id"], row["lead"]) for row in rows))
     marks = read_marks(db, [row["lead"] for row in rows])
     return [_describe_case(row, shown, held.get(row["case_id"]), marks.get(row["lead"], ())) for row in rows]
 
@@ -464,7 +464,7 @@ def _read_hidden(db: sqlite3.Connection) -> messages.HiddenAnswer:
                 note=row["note"],
                 moderator=row["moderator"],
                 hidden_at=format_time(row["hidden_at"]),
-                stories=list(names.read_shown_ids(db, authors.list_undecided(db, row["author"])).values()),
+                stories=list(story_rows.read_shown_ids(db, authors.list_undecided(db, row["author"])).values()),
             )
             for row in authors.list_hidden(db)
         ]
@@ -518,7 +518,7 @@ def _read_meaning_pair(db: sqlite3.Connection, pair: Pair) -> messages.MeaningPa
 def _describe_meaning_pair(db: sqlite3.Connection, row: Row) -> messages.MeaningPair:
     """The columns of the export, and `seen`, which a verdict asks for."""
     chunks = [dict(zip(("a", "b", "cosine"), chunk_pair, strict=True)) for chunk_pair in json.loads(row["chunks"])]
-    [shown] = names.show_ids(db, [convert_meaning_row(row)], MEANING_PAIRS.story_ids)
+    [shown] = story_rows.show_ids(db, [convert_meaning_row(row)], MEANING_PAIRS.story_ids)
     return messages.MeaningPair(
         **shown | {"chunks": chunks, "seen": str(meaning_flags.identify_state(db, row["a"], row["b"]))}
     )

@@ -16,7 +16,7 @@ from neardup.http.requests import Refused, find_client_address, find_holder, ref
 from neardup.http.server import answer_health, answer_metrics, listening, make_static_route
 from neardup.ledger import cases as ledger_cases
 from neardup.ledger import complaints as ledger_complaints
-from neardup.ledger import moderation_statistics, now_ms
+from neardup.ledger import now_ms
 from neardup.moderation.desk import (
     api,
     authors,
@@ -71,9 +71,9 @@ class CaseGauges:
                 return
             await desk.ledger.refresh_cases()
             now = now_ms()
-            open_cases = await desk.ledger.read(moderation_statistics.count_open_cases)
-            undecided = await desk.ledger.read(moderation_statistics.count_undecided, now)
-            oldest = await desk.ledger.read(moderation_statistics.find_oldest_open)
+            open_cases = await desk.ledger.read(ledger_cases.count_open_by_language)
+            undecided = await desk.ledger.read(ledger_cases.count_undecided, now)
+            oldest = await desk.ledger.read(ledger_cases.find_oldest_open)
             metrics.OPEN_CASES.clear()  # the last one of a language may have been decided
             metrics.UNDECIDED_CASES.clear()
             for language, n in open_cases.items():

@@ -25,14 +25,11 @@ from neardup.ledger import (
     Row,
     case_queue,
     cases,
-    clusters,
     complaints,
     flags,
-    names,
     removed_texts,
-    second_reviews,
     serials,
-    stories,
+    story_rows,
     verdicts,
 )
 from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, Complained, Counts, Inbox, Order
@@ -158,7 +155,7 @@ def _read_cases_page(
     returned = {match["story_id"] for match in removed_texts.read_of_stories(db, [row["lead"] for row in rows])}
     best = {row["case_id"]: case_queue.list_best_flags(db, ANY, row["case_id"], row["lead"], 1) for row in rows}
     pairs = flags.read_by_id(db, [flag_id for flag_ids in best.values() for flag_id in flag_ids])
-    shown = names.read_shown_ids(db, [row["case_id"] for row in rows])
+    shown = story_rows.read_shown_ids(db, [row["case_id"] for row in rows])
     for row in rows:
         row["pair"] = next((pairs[flag_id] for flag_id in best[row["case_id"]]), None)
         row["shown_id"] = shown[row["case_id"]]
@@ -279,19 +276,19 @@ def _read_details(
         position,
         0 if at is None else case_queue.count(db, queue.selection),
         None if done is None else read_decision(db, done),
-        second_reviews.read_of_case(db, case_id),
+        verdicts.read_review(db, case_id),
         matches,
-        names.read_shown_ids(db, {case_id, *neighbours, *chapters}),
+        story_rows.read_shown_ids(db, {case_id, *neighbours, *chapters}),
     )
 
 
 def _read_cluster(db: sqlite3.Connection, case_id: int) -> ClusterDetails | None:
-    found = clusters.find_of_case(db, case_id)
+    found = flags.find_cluster_of_case(db, case_id)
     if found is None or len(found[0].stories) < DRAWN_FROM:
         return None
     cluster, edges = found
     shown = cluster.stories[:SHOWN_STORIES]
-    known = stories.describe(db, {*shown, *choose_drawn(cluster, ())})
+    known = story_rows.describe(db, {*shown, *choose_drawn(cluster, ())})
     return ClusterDetails(
         len(cluster.stories),
         describe_cluster_order(cluster),
@@ -346,9 +343,9 @@ def list_blind_cases(
     """How many cases, of this share of the decided ones, wait for the moderator, and some of them from `first` on."""
     if Right.DECIDE not in moderator.rights:
         return 0, []
-    waiting = second_reviews.list_waiting(db, share, moderator.name, moderator.languages)
+    waiting = verdicts.list_cases_to_review(db, share, moderator.name, moderator.languages)
     chosen = waiting[first : first + limit]
-    shown = names.read_shown_ids(db, chosen)
+    shown = story_rows.read_shown_ids(db, chosen)
     found = []
     for case_id in chosen:
         if (row := case_queue.read_case(db, case_id)) is not None:
@@ -365,6 +362,6 @@ def record_second_review(db: sqlite3.Connection, case_id: int, given: NewVerdict
     """
     moderator = given.moderator
     moderator.require(flags.read_languages(db, cases.list_flags(db, case_id)))
-    if case_id not in second_reviews.list_waiting(db, share, moderator.name, moderator.languages):
+    if case_id not in verdicts.list_cases_to_review(db, share, moderator.name, moderator.languages):
         raise Conflict("this case does not wait for a second review any more")
-    return second_reviews.record(db, case_id, given.verdict, given.note, moderator.name, given.seen)
+    return verdicts.record_review(db, case_id, given.verdict, given.note, moderator.name, given.seen)

@@ -19,7 +19,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from neardup.errors import Conflict
-from neardup.ledger import Row, authors, case_queue, cases, flags, names, verdicts
+from neardup.ledger import Row, authors, case_queue, cases, flags, story_rows, verdicts
 from neardup.ledger.case_queue import OPEN
 from neardup.ledger.cases import CaseHeld, Lease
 from neardup.moderation.desk.addresses import (
@@ -86,7 +86,7 @@ def read_decision(db: sqlite3.Connection, number: int) -> Decision | None:
         return None
     first = rows[0]
     case_ids = sorted({row["case_id"] for row in rows} - {None})
-    shown = names.read_shown_ids(db, [*case_ids, *(row[side] for row in rows for side in "ab")])
+    shown = story_rows.read_shown_ids(db, [*case_ids, *(row[side] for row in rows for side in "ab")])
     return Decision(
         number,
         Verdict(first["verdict"]),
@@ -144,7 +144,7 @@ def decide_cases(db: sqlite3.Connection, states: Mapping[int, str], given: NewVe
     for case_id, state in states.items():
         row = case_queue.read_case(db, case_id)
         if row is None or describe_state(row) != state:
-            [shown] = names.read_shown_ids(db, [case_id]).values()
+            [shown] = story_rows.read_shown_ids(db, [case_id]).values()
             raise Conflict(f"the case of story {shown} has changed meanwhile: look at it again")
     chosen = [flag_id for case_id in states for flag_id in list_open_flags(db, case_id)]
     seen = verdicts.identify_state(db, chosen)
@@ -272,7 +272,7 @@ async def post_case_verdict(request: web.Request) -> web.StreamResponse:
     if position is None or following is None:
         raise web.HTTPSeeOther(f"/{format_case_query(queue, done=done)}")
     after = await ledger.read(find_case_position, queue, following, position.at)
-    [shown] = (await ledger.read(names.read_shown_ids, [following])).values()
+    [shown] = (await ledger.read(story_rows.read_shown_ids, [following])).values()
     raise web.HTTPSeeOther(f"{make_case_url(shown)}{format_case_query(queue, at=after.at, done=done)}")
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.ledger import Row, authors, flags, names, passages, serials, similarities, verdicts
+from neardup.ledger import Row, authors, flags, passages, serials, similarities, story_rows, verdicts
 from neardup.ledger.authors import History
 from neardup.ledger.serials import SerialMatch
 from neardup.moderation.desk.addresses import (
@@ -155,4 +155,4 @@ def _read_match(db: sqlite3.Connection, pair: Pair) -> tuple[SerialMatch | None,
     """The serials of a pair, and the ids of their chapters as they are shown."""
     match = serials.read_match_of_pair(db, *pair)
     dots = match.dots if match else ()
-    return match, names.read_shown_ids(db, {story for dot in dots for story in (dot.source_id, dot.copy_id)})
+    return match, story_rows.read_shown_ids(db, {story for dot in dots for story in (dot.source_id, dot.copy_id)})

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from neardup.ledger import now_ms, permissions, stories
+from neardup.ledger import now_ms, permissions, story_rows
 from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefused
 from neardup.moderation.desk.addresses import read_number, read_page_number
 from neardup.moderation.desk.moderators import Moderator, Right
@@ -82,7 +82,7 @@ def _revoke(db: sqlite3.Connection, number: int, moderator: Moderator) -> None:
 
 def _read_languages(db: sqlite3.Connection, grant: Grant) -> set[Language]:
     if grant.story_id is not None:
-        return {Language(row["language"]) for row in stories.describe(db, [grant.story_id]).values()}
+        return {Language(row["language"]) for row in story_rows.describe(db, [grant.story_id]).values()}
     return permissions.read_languages(db, grant)
 
 

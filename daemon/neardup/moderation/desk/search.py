@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from neardup.core.text.normalize import tokenize
 from neardup.errors import NeardupError
-from neardup.ledger import authors, flags, names, stories
+from neardup.ledger import authors, flags, stories, story_rows
 from neardup.moderation.desk.addresses import make_author_url, make_story_url
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import Desk, get_desk, load_text
@@ -80,7 +80,7 @@ def _find_by_id(db: sqlite3.Connection, text: str) -> tuple[ShownId | None, bool
     with suppress(ValueError):
         story_id = parse_id(text)
         if stories.read_stored_versions(db, [story_id]):
-            return names.read_shown_ids(db, [story_id])[story_id], has_author
+            return story_rows.read_shown_ids(db, [story_id])[story_id], has_author
     return None, has_author
 
 

@@ -13,8 +13,8 @@ from aiohttp import web
 from msgspec import Struct
 
 from neardup.core.verify.tiers import find_tier, list_kinds
-from neardup.ledger import Row, meaning_flags, moderation_statistics, names, now_ms, second_reviews, verdicts
-from neardup.ledger.moderation_statistics import DAY_MS, Waiting
+from neardup.ledger import Row, cases, meaning_flags, now_ms, story_rows, verdicts
+from neardup.ledger.cases import DAY_MS, Waiting
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import get_desk
 from neardup.moderation.evidence.story_report import COLOURS
@@ -91,7 +91,7 @@ def make_chart(
 
 
 class Statistics(Struct, frozen=True):
-    """The figures of `moderation_statistics` for the last DAYS days, and for today; the days are counted from 1970."""
+    """The figures of `ledger.cases` for the last DAYS days, and for today; the days are counted from 1970."""
 
     days: range
     opened: Counter[tuple[Kind, int]]
@@ -130,7 +130,7 @@ async def show(request: web.Request) -> web.Response:
         waiting=found.waiting,
         waits=found.waiting and [_format_length(found.waiting.median), _format_length(found.waiting.ninth_decile)],
         agreeing=sum(n for (first, second), n in found.judged_twice.items() if first == second),
-        kappa=second_reviews.compute_kappa(found.judged_twice),
+        kappa=verdicts.compute_kappa(found.judged_twice),
         verdicts=[verdict for verdict in DECIDING if any(verdict in both for both in found.judged_twice)],
         oldest_wait=found.oldest and _format_length(now - found.oldest[1]),
     )
@@ -139,18 +139,18 @@ async def show(request: web.Request) -> web.Response:
 def _read_statistics(db: sqlite3.Connection, now: int) -> Statistics:
     today = now // DAY_MS
     since = (today - DAYS + 1) * DAY_MS
-    oldest = moderation_statistics.find_oldest_open(db)
+    oldest = cases.find_oldest_open(db)
     return Statistics(
         range(today - DAYS + 1, today + 1),
-        moderation_statistics.count_opened(db, since),
-        moderation_statistics.count_decided(db, since),
-        moderation_statistics.measure_waiting(moderation_statistics.list_waits(db, since)),
-        second_reviews.count_verdicts(db),
+        cases.count_opened(db, since),
+        cases.count_decided(db, since),
+        cases.measure_waiting(cases.list_waits(db, since)),
+        verdicts.count_judged_twice(db),
         [row for row in verdicts.count_verdicts(db) if row["judged"] and row["kind"] in list_kinds()],
         meaning_flags.count_verdicts(db, MARGIN_BAND),
-        oldest and (names.read_shown_ids(db, oldest[:1])[oldest[0]], oldest[1]),
-        moderation_statistics.count_flagged(db, today * DAY_MS),
-        moderation_statistics.count_fingerprinted(db, today * DAY_MS),
+        oldest and (story_rows.read_shown_ids(db, oldest[:1])[oldest[0]], oldest[1]),
+        cases.count_flagged(db, today * DAY_MS),
+        cases.count_fingerprinted(db, today * DAY_MS),
     )
 
 

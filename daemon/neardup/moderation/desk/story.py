@@ -12,7 +12,17 @@ from aiohttp import web
 from msgspec import Struct
 from msgspec.structs import replace
 
-from neardup.ledger import authors, cases, complaints, first_seen, marks, names, now_ms, removed_texts, similarities
+from neardup.ledger import (
+    authors,
+    cases,
+    complaints,
+    first_seen,
+    marks,
+    now_ms,
+    removed_texts,
+    similarities,
+    story_rows,
+)
 from neardup.ledger.authors import History
 from neardup.ledger.complaints import Complaint
 from neardup.ledger.first_seen import Entry
@@ -127,7 +137,7 @@ def read_story_details(db: sqlite3.Connection, story_id: int) -> StoryDetails | 
     return StoryDetails(
         found,
         describe_stories(db, [story_id])[story_id],
-        None if case_id is None else names.read_shown_ids(db, [case_id])[case_id],
+        None if case_id is None else story_rows.read_shown_ids(db, [case_id])[case_id],
         authors.read_histories(db, [found.author_id]).get(found.author_id or ""),
         marks.read_marks(db, [story_id]).get(story_id, ()),
         complaints.list_of_stories(db, [story_id]),

@@ -15,7 +15,7 @@ from neardup.core.languages import Languages
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.clusters import Cluster, Edge
 from neardup.core.verify.text import Text
-from neardup.ledger import clusters, flags, open_snapshot, stories
+from neardup.ledger import flags, open_snapshot, story_rows
 from neardup.moderation import wording
 from neardup.moderation.evidence.alignment import align_stories, list_story_highlights, sort_passages
 from neardup.moderation.export.target import write_atomically
@@ -138,10 +138,10 @@ def _place_member(n: int, count: int) -> tuple[float, float]:
 
 def draw_cluster(db: sqlite3.Connection, pair: tuple[int, int]) -> Graph | None:
     """The drawing of the cluster of a pair (A, B) of stories; None unless it has both and another story."""
-    found = clusters.find_around(db, pair[0])
+    found = flags.find_cluster_around(db, pair[0])
     if found is None or len(found[0].stories) <= len(pair) or pair[1] not in found[0].stories:
         return None
-    return lay_out(*found, pair, stories.describe(db, choose_drawn(found[0], pair)))
+    return lay_out(*found, pair, story_rows.describe(db, choose_drawn(found[0], pair)))
 
 
 # The page.

@@ -22,7 +22,7 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.languages import Languages
 from neardup.core.verify import tiers
 from neardup.errors import Transient
-from neardup.ledger import case_queue, clusters, flags, names, open_snapshot, similarities, stories
+from neardup.ledger import case_queue, flags, open_snapshot, similarities, story_rows
 from neardup.ledger.case_queue import FlaggedCase
 from neardup.ledger.flags import Selection
 from neardup.ledger.passages import read_common
@@ -68,7 +68,7 @@ def choose(db: sqlite3.Connection, selection: Selection) -> tuple[dict[FlaggedCa
 
 def list_cases(db: sqlite3.Connection, chosen: Mapping[FlaggedCase, list[int]]) -> list[ListedCase]:
     """The chosen cases with what the page says of them."""
-    cluster_of = clusters.map_stories(db)
+    cluster_of = flags.map_clusters(db)
     rows = flags.read_by_id(db, [flag_id for flag_ids in chosen.values() for flag_id in flag_ids])
     cases: list[ListedCase] = []
     for case, flag_ids in chosen.items():
@@ -76,7 +76,7 @@ def list_cases(db: sqlite3.Connection, chosen: Mapping[FlaggedCase, list[int]]) 
         lead = case.lead if case.lead is not None or not pairs else pairs[0]["story_id"]
         found = None if lead is None else similarities.read_similarity(db, lead)
         if found is not None and pairs:
-            shown = list(names.show_ids(db, pairs, PAIRS.story_ids))
+            shown = list(story_rows.show_ids(db, pairs, PAIRS.story_ids))
             cases.append(ListedCase(case, found, shown, case.flags - len(pairs)))
     return cases
 
@@ -119,7 +119,7 @@ async def find_copied_passages(
 ) -> dict[int, CopiedPassages]:
     """The passages of each flag's pair (A, B) of stories, by flag id; no entry if a text cannot be read."""
     with open_snapshot(config.ledger.path) as db:
-        known = stories.describe(db, {story for pair in pairs.values() for story in pair})
+        known = story_rows.describe(db, {story for pair in pairs.values() for story in pair})
         common = {language: read_common(db, language) for language in {row["language"] for row in known.values()}}
     remaining = list(pairs.items())
     copied: dict[int, CopiedPassages] = {}

@@ -17,7 +17,7 @@ from neardup.core.publication_order import make_sort_key
 from neardup.core.verify.clusters import Member, Policy, choose_kept
 from neardup.core.verify.tiers import list_kinds_of_meaning
 from neardup.errors import Misuse
-from neardup.ledger import Row, clusters
+from neardup.ledger import Row, flags
 from neardup.ledger.flags import Selection, find_earlier_story
 from neardup.ledger.similarities import unpack_spans
 from neardup.moderation.wording import describe_row_order, describe_top_source_order
@@ -231,7 +231,7 @@ MEMBERS = Table(
 
 def list_member_rows(db: sqlite3.Connection, selection: Selection, policy: Policy) -> Iterator[ExportRow]:
     """A row for each member of the selected clusters: the largest cluster first, in it those to keep first."""
-    for cluster_id, members in clusters.select_members(db, selection):
+    for cluster_id, members in flags.select_cluster_members(db, selection):
         keep = choose_kept(
             [Member(member["id"], member["published_at"], member["words"]) for member in members], policy
         )

@@ -16,13 +16,12 @@ from neardup.errors import Misuse, NeardupError, needs_extra
 from neardup.ledger import (
     Row,
     cases,
-    clusters,
     flags,
     meaning_flags,
-    names,
     open_snapshot,
     open_to_write,
     similarities,
+    story_rows,
 )
 from neardup.ledger.flags import Selection
 from neardup.moderation.export.formats import write_csv, write_jsonl, write_parquet, write_xlsx
@@ -128,7 +127,7 @@ def write(
     exported: list[int] = []
 
     def read_rows(selected: Iterator[Row]) -> Iterator[ExportRow]:
-        cluster_of = clusters.map_stories(db)
+        cluster_of = flags.map_clusters(db)
         for row in selected:
             exported.append(row["flag_id"])
             shown = export_row(row, cluster_of)
@@ -163,7 +162,7 @@ def write_stories(db: sqlite3.Connection, file: Path, options: ExportOptions, la
 
     if options.file_format == "html":
         chosen = similarities.tally(db, options.selection).total()
-        shown = names.show_ids(db, read_rows(MAX_STORIES_SHOWN), STORIES.story_ids)
+        shown = story_rows.show_ids(db, read_rows(MAX_STORIES_SHOWN), STORIES.story_ids)
         write_stories_page(file, shown, chosen, registry=languages)
     else:
         _write_rows(db, file, read_rows(-1), STORIES, options)
@@ -175,7 +174,7 @@ def write_members(db: sqlite3.Connection, file: Path, options: ExportOptions, la
     rows = list(list_member_rows(db, options.selection, options.keep))
     exported = [row["story_id"] for row in rows]
     if options.file_format == "html":
-        shown = names.show_ids(db, rows[:MAX_STORIES_SHOWN], MEMBERS.story_ids)
+        shown = story_rows.show_ids(db, rows[:MAX_STORIES_SHOWN], MEMBERS.story_ids)
         write_members_page(file, shown, len(rows), registry=languages)
     else:
         _write_rows(db, file, rows, MEMBERS, options)
@@ -185,7 +184,7 @@ def write_members(db: sqlite3.Connection, file: Path, options: ExportOptions, la
 def _write_rows(
     db: sqlite3.Connection, file: Path, rows: Iterable[ExportRow], table: Table, options: ExportOptions
 ) -> None:
-    shown = names.show_ids(db, rows, table.story_ids)
+    shown = story_rows.show_ids(db, rows, table.story_ids)
     match options.file_format:
         case "csv":
             write_csv(file, shown, table, bom=options.bom)
@@ -194,7 +193,7 @@ def _write_rows(
         case "xlsx":
             write_xlsx(file, shown, table)
         case "parquet":
-            write_parquet(file, shown, table, with_names=names.are_held(db))
+            write_parquet(file, shown, table, with_names=story_rows.are_held(db))
         case _:
             raise ValueError(f"{options.file_format} is no format of rows")
 
