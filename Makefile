@@ -18,7 +18,7 @@ GRIDS   := $(addprefix tests/,core/text/test_html.py core/text/test_look_alikes.
              core/css/test_hostile_styles.py index pipeline/test_cancellation.py insights/test_edits.py \
              query/test_evasion.py serve/test_openapi.py moderation/browser/test_access.py \
              moderation/browser/test_attacks.py moderation/desk/test_openapi.py native/test_native_core.py \
-             system/test_evaluate.py system/test_import.py system/test_samples.py)
+             system/test_import.py system/test_measure.py system/test_samples.py)
 # One test of 300 daily runs takes longer on a busy machine than any test of `make test` may.
 PATIENT := -o faulthandler_timeout=7200
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)

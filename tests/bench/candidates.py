@@ -35,7 +35,7 @@ from tests.bench import report, scale_bytes
 from tests.bench.report import redis_cpu
 from tests.support import synthetic
 from tests.support.languages import CODES, NAMES
-from tests.support.module_process import machine
+from tests.support.resource_meter import machine
 from tests.support.servers import redis_server
 from tests.support.synthetic import COPY_KINDS, FIRST_ID, LANGUAGE, Distribution, Probes, Stories, make_probes
 

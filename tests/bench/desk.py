@@ -40,7 +40,7 @@ from tests.bench.report import out, table_of
 from tests.support.command import Neardup
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_browser import chromium, decide_by_keys, serving, signed_in
-from tests.support.desk_corpus import pairs_of
+from tests.support.desk_client import pairs_of
 from tests.support.languages import HINDI
 from tests.support.resource_meter import CpuTimes
 

@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 import click
 from rich.console import Console
 
-from tests.bench import corpus, detector, edited, peers, report
+from tests.bench import corpus, detector, peers, report
 from tests.bench.corpus import MAY, MUST, Pair, Truth, read_documents, read_truth, scores, shingle_set
-from tests.bench.detected import Detected
-from tests.support.module_process import machine, run_module
+from tests.bench.detector import Detected
+from tests.support.resource_meter import machine, run_module
 
 ROUNDS = 3
 STAGES = ("sketch", "index", "verify")
@@ -108,7 +108,7 @@ def main(folder: Path | None) -> None:
         if folder is None:
             description = "the sample stories, which are few and short, and edited copies of them"
             folder = Path(name) / "corpus"
-            edited.write_corpus(folder)
+            corpus.write_corpus(folder)
         else:
             description = str(folder)
             corpus.check(folder)

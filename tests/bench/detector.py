@@ -10,13 +10,16 @@ import resource
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 import uvloop
+from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 from neardup.app import App, open_app, run_once
 from neardup.cli.console import set_up_logging
@@ -39,11 +42,33 @@ from neardup.pipeline.writer import Writer
 from neardup.records import BandedFingerprint, Fingerprinted, Story
 
 from tests.bench.corpus import Document, Pair, ordered, read_documents
-from tests.bench.detected import Detected
-from tests.support.builders import texts_by
+from tests.support.builders import passages_of, texts_by
 from tests.support.languages import HINDI
-from tests.support.passages import passages_of
-from tests.support.resource_meter import peak_rss_mb
+from tests.support.resource_meter import cpu_seconds, peak_rss_mb
+
+
+class Detected(Struct):
+    """The pairs that were found, as ids with the lower first; CPU time by stage, and wall time, in seconds.
+
+    The CPU time is that of the process, all its threads, and its children that have ended.  `index_bytes` is the size
+    of the index alone, without sketches and texts, and `peak_mb` the peak memory of the largest process in MiB.
+    """
+
+    documents: int
+    pairs: list[Pair] = field(default_factory=list)
+    cpu: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    index_bytes: int | None = None
+    peak_mb: float = 0.0
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time that the enclosed work takes."""
+        wall_start, cpu_start = time.perf_counter(), cpu_seconds()
+        yield
+        self.seconds += time.perf_counter() - wall_start
+        self.cpu[name] = self.cpu.get(name, 0.0) + cpu_seconds() - cpu_start
+
 
 CONFIG = """
 [source]

@@ -21,9 +21,7 @@ from neardup.records import Language
 
 from tests.bench.corpus import Document, read_documents
 from tests.support.disguises import DISGUISES, Disguise
-from tests.support.disguises_by_element import BY_ELEMENT
-from tests.support.disguises_by_order import BY_ORDER
-from tests.support.disguises_by_style import HIDDEN_BY_STYLE
+from tests.support.disguises_by_markup import BY_ELEMENT, BY_ORDER, HIDDEN_BY_STYLE
 
 EVERY = (*DISGUISES, *HIDDEN_BY_STYLE, *BY_ELEMENT, *BY_ORDER)
 STORIES = 24

@@ -24,9 +24,8 @@ from neardup.index.redis.client import cut_batches
 from neardup.ledger import connect, outbox, read, stories, story_rows, versions
 from neardup.records import Skip, Skipped
 
-from tests.support.module_process import machine
-from tests.support.resource_meter import cpu_seconds, peak_rss_mb
-from tests.support.synthetic_stories import FIRST_ID, ID_STEP, MICRO, commit, fill, random_stories
+from tests.support.resource_meter import cpu_seconds, machine, peak_rss_mb
+from tests.support.synthetic import FIRST_ID, ID_STEP, MICRO, commit, fill, random_stories
 
 BATCH = Run().batch
 BATCHES = 40

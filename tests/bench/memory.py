@@ -23,8 +23,7 @@ from tests.bench import generated_store, report
 from tests.bench.scale import memory_settings
 from tests.bench.subject import served_config
 from tests.support.command import Neardup
-from tests.support.module_process import environment, machine
-from tests.support.resource_meter import descendants, memory_mb
+from tests.support.resource_meter import descendants, environment, machine, memory_mb
 from tests.support.s3_server import served_by
 from tests.support.servers import redis_server
 

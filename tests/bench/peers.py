@@ -25,7 +25,7 @@ from rensa import RMinHash, RMinHashLSH
 from simhash import Simhash, SimhashIndex
 
 from tests.bench.corpus import Document, ordered, read_documents
-from tests.bench.detected import Detected
+from tests.bench.detector import Detected
 from tests.support.resource_meter import peak_rss_mb
 
 PERMUTATIONS = 128

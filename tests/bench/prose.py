@@ -12,7 +12,7 @@ from neardup.records import Language
 
 from tests.bench.scale_corpus import divide
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, MARATHI, ODIA, PUNJABI, TAMIL, TELUGU
-from tests.support.synthetic_stories import AUTHORS, FIRST_ID, FIRST_TIME, ID_STEP, PLATFORM
+from tests.support.synthetic import AUTHORS, FIRST_ID, FIRST_TIME, ID_STEP, PLATFORM
 
 SEED = 3
 VOCABULARY = 30_000

@@ -33,13 +33,12 @@ from neardup.pipeline.passage_sync import open_passages
 from neardup.records import Language
 
 from tests.bench import report, subject
-from tests.bench.nginx import nginx
+from tests.bench.other_programs import nginx
 from tests.bench.pages import LANGUAGE, Story, bare_page, draw_vocabulary, stories
 from tests.bench.passages import FLUSHED, rows
 from tests.bench.report import Run, run_with_redis
 from tests.bench.start_state import StartState
-from tests.support.module_process import machine, run_module
-from tests.support.resource_meter import Measured
+from tests.support.resource_meter import Measured, machine, run_module
 from tests.support.servers import redis_server
 
 ROUNDS = 3

@@ -12,8 +12,17 @@ from neardup.records import BandedFingerprint, Fingerprinted, Language
 
 from tests.support import synthetic
 from tests.support.languages import NUMBER_OF, SAMPLED
-from tests.support.synthetic import HASH_BYTES, UNRELATED, Distribution, Stories
-from tests.support.synthetic_stories import FILL_BATCH, FIRST_ID, ID_STEP, PLATFORM, stories_of
+from tests.support.synthetic import (
+    FILL_BATCH,
+    FIRST_ID,
+    HASH_BYTES,
+    ID_STEP,
+    PLATFORM,
+    UNRELATED,
+    Distribution,
+    Stories,
+    stories_of,
+)
 
 ALL = sum(PLATFORM.values())
 COPY_SHARE = 0.02  # the share of stories that are copies of others

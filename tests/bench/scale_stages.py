@@ -6,24 +6,28 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from hashlib import blake2b
 from multiprocessing import get_context
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
+import numpy as np
 import structlog
 import uvloop
-from msgspec import Struct
+from msgspec import Struct, field
 from neardup.config import Detection, Run
 from neardup.core.candidates.all_pairs import Shortlist, find_near_pairs
+from neardup.core.candidates.select import Nominee, merge_found, select_matches
 from neardup.core.columns import Outcomes
 from neardup.core.fingerprint import version as fingerprint_version
 from neardup.core.languages import LANGUAGES
-from neardup.index.protocol import Index
+from neardup.index.protocol import Index, LookupResult
 from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.index.redis.client import cut_batches
 from neardup.index.sqlite import SqliteIndex
-from neardup.ledger import Ledger, candidates, outbox, runs
+from neardup.ledger import Ledger, candidates, outbox, runs, versions
 from neardup.ledger.languages import count_by_language
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pipeline.index_sync import IndexWait, rebuild
@@ -32,12 +36,14 @@ from neardup.pipeline.sweep import Sweep, load_fingerprints
 from neardup.pipeline.writer import Writer
 from neardup.records import Fingerprinted, Language
 
+from tests.bench import passages
 from tests.bench.ledger_size import BATCH
+from tests.bench.scale_corpus import Probe, without_signatures
 from tests.bench.subject import stage_seconds
+from tests.support.builders import passages_of
 from tests.support.languages import CODES
-from tests.support.passages import passages_of
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb
-from tests.support.synthetic_stories import commit
+from tests.support.synthetic import commit
 
 VERSION = fingerprint_version.version()
 DETECTION = Detection()
@@ -182,3 +188,115 @@ async def sweep(setup: Setup) -> Figures:
 
 def _no_readers() -> ReaderPool:
     raise AssertionError("this stage verifies no pair, so it must not open readers")
+
+
+THRESHOLDS = {language: DETECTION.of(language) for language in LANGUAGES}
+TIERS = ("near", "both")  # lookups by SimHash alone, and by SimHash and signature
+
+
+class Lookups(Struct, frozen=True):
+    """The probes, and the number of the ledger's last story when they were drawn."""
+
+    probes: Sequence[Probe]
+    last: int
+
+
+async def look_up(setup: Setup, lookups: Lookups) -> Figures:
+    """The figures of the lookups of each tier, and the count and a digest of the pairs nominated by both fingerprints.
+
+    Pairs with stories after `lookups.last` are left out, so that all indexes must give the same digest.
+    """
+    async with opened(setup) as (index, ledger):
+        figures: Figures = {}
+        pairs, digest = 0, blake2b(digest_size=8)
+        for tier, probes in zip(TIERS, (without_signatures(lookups.probes), lookups.probes), strict=True):
+            await index.look_up([probes[0].banded])  # the first lookup loads compiled code
+            tally = _Tally()
+            for batch in cut_batches(probes, BATCH):
+                start = time.perf_counter()
+                _, results = await index.look_up([probe.banded for probe in batch])
+                tally.seconds.append(time.perf_counter() - start)
+                tally.add(batch, results)
+                if tier == TIERS[-1]:
+                    for nominee in await _nominated(ledger, batch, results, lookups.last):
+                        pairs += len(nominee.matches)
+                        digest.update(repr(nominee).encode())
+            figures[tier] = tally.figures()
+        return figures | {"nominated": {"pairs": pairs, "digest": digest.hexdigest()}}
+
+
+async def _nominated(
+    ledger: Ledger, batch: Sequence[Probe], results: Sequence[LookupResult], last: int
+) -> list[Nominee]:
+    """The matches that a run would nominate for these lookup results, without stories after `last`."""
+    candidates = await ledger.do(versions.read_existing_fingerprints, *merge_found(results))
+    groups = [([-1 - n], probe.banded) for n, probe in enumerate(batch)]
+    return select_matches(groups, results, candidates.where(candidates.numbers <= last), THRESHOLDS)
+
+
+class _Tally(Struct):
+    """Counts of lookups.
+
+    `seconds` has the time of each batch.  `found` records, for each planted copy, whether its original was found.
+    `candidates` has the number of candidates of each unrelated probe, by language and for `all`.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    found: list[bool] = field(default_factory=list)
+    candidates: dict[str, list[int]] = field(default_factory=dict)
+    lookups: int = 0
+    large: int = 0
+
+    def add(self, batch: Sequence[Probe], results: Sequence[LookupResult]) -> None:
+        self.lookups += len(batch)
+        for probe, result in zip(batch, results, strict=True):
+            number, story_id = probe.original
+            self.large += bool(result.large)
+            if not number:
+                for group in ("all", probe.banded.language):
+                    self.candidates.setdefault(group, []).append(len(result.ids) + len(result.numbers))
+            elif probe.near or probe.shares_bands:
+                self.found.append(number in result.numbers or story_id in result.ids)
+
+    def figures(self) -> Figures:
+        return {
+            "lookups": self.lookups,
+            "per_second": self.lookups / sum(self.seconds),
+            "batch_milliseconds": _mean_p50_p99([1000 * seconds for seconds in self.seconds]),
+            "planted": len(self.found),
+            "recall": float(np.mean(self.found)),
+            "large": self.large,
+            "candidates": {group: _mean_p50_p99(counts) for group, counts in self.candidates.items()},
+        }
+
+
+def _mean_p50_p99(values: Sequence[float]) -> dict[str, float]:
+    return {"mean": float(np.mean(values)), **{f"p{n}": float(np.percentile(values, n)) for n in (50, 99)}}
+
+
+FOLDER = "passages"
+
+
+def measure(ledger: Path, stories: int) -> Figures:
+    """The figures of each stage on an index of this many stories, which is removed afterwards."""
+    setup = Setup(ledger)
+    stages: dict[str, tuple[Callable[..., passages.Figures], bool | None]] = {
+        "build": (passages.build, False),
+        "cold": (passages.lookups, True),
+        "warm": (passages.lookups, False),
+        "join": (passages.join, None),
+        "check": (passages.check, None),
+    }
+    figures = {name: in_own_process(_stage, setup, work, stories, option) for name, (work, option) in stages.items()}
+    rmtree(_folder(setup))
+    return figures
+
+
+async def _stage(setup: Setup, work: Callable[..., passages.Figures], stories: int, option: bool | None) -> Figures:
+    folder, start = _folder(setup), time.perf_counter()
+    figures = work(folder, stories) if option is None else work(folder, stories, option)
+    return {**figures, "seconds": time.perf_counter() - start}
+
+
+def _folder(setup: Setup) -> Path:
+    return setup.ledger.with_name(FOLDER)

@@ -41,7 +41,7 @@ from tests.support.s3_server import object_server
 from tests.support.sample_texts import STORIES
 from tests.support.servers import free_port, redis_server
 from tests.support.service import serving
-from tests.support.synthetic_stories import commit
+from tests.support.synthetic import commit
 
 WORDS, NOVEL_WORDS = 1_000, 100_000
 WITH_PAGES, FIRST_ID = 2_000, 1_000

@@ -17,7 +17,7 @@ from tests.bench.scale import memory_settings
 from tests.bench.scale_corpus import Corpus
 from tests.bench.scale_stages import Setup, in_own_process
 from tests.support.servers import redis_server
-from tests.support.synthetic_stories import commit
+from tests.support.synthetic import commit
 
 
 class StartState(Struct, frozen=True):

@@ -21,7 +21,7 @@ from msgspec import Struct
 from neardup.pages.fork_server import READER_ENVIRONMENT
 
 from tests.bench.report import out, table_of
-from tests.support.module_process import machine
+from tests.support.resource_meter import machine
 
 ROUNDS = 5
 BARE = "import numpy, selectolax"

@@ -20,8 +20,7 @@ from neardup.pipeline.sweep import STORIES_PER_READ
 
 from tests.bench import report
 from tests.support import synthetic
-from tests.support.module_process import machine, run_module
-from tests.support.resource_meter import cpu_seconds, peak_rss_mb
+from tests.support.resource_meter import cpu_seconds, machine, peak_rss_mb, run_module
 from tests.support.synthetic import FIRST_ID, LANGUAGE, Distribution
 
 MODULE = "tests.bench.sweep_size"

@@ -1,12 +1,15 @@
 """Laws: the benchmarks measure all the work of a run, and not the loading of code at a first call; that of memory
-samples all processes of a backfill until its end.
+samples all processes of a backfill until its end; and the beds hold the same stories, in pages such as editors and
+sites make, with the candidates planted in them.
 """
 
 import csv
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,23 +17,29 @@ import pytest
 from click.testing import CliRunner
 from neardup.config import load
 from neardup.core.fingerprint import version as fingerprint_version
+from neardup.core.fingerprint.compute import hash_rare_pairs
+from neardup.core.fingerprint.word_hashes import MIN_SHARED
 from neardup.core.languages import LANGUAGES
+from neardup.core.text.extraction import Extraction
+from neardup.core.text.html import extract_page_text
+from neardup.core.text.normalize import tokenize
+from neardup.core.verify.text import Text
 from neardup.index.protocol import LookupResult
 from neardup.index.sqlite import SqliteIndex
 from neardup.records import BandedFingerprint
 
 from tests.bench import candidates, detector, memory, report, stages, subject
 from tests.bench.candidates import DETECTION
-from tests.bench.detected import Detected
+from tests.bench.detector import Detected
 from tests.bench.generated_store import COPY_EVERY, text_maker
 from tests.bench.memory import Sample
 from tests.bench.other_programs import go_programs, run_program
-from tests.bench.pages import FIRST_ID, read_ids, write_pages
+from tests.bench.pages import BARE, BEDS, FIRST_ID, Bed, Story, read_ids, site_page, stories, write_pages
 from tests.bench.report import Run
+from tests.bench.rewritten import LEVELS, make_stories
 from tests.bench.subject import embedded_config
 from tests.support import synthetic
-from tests.support.module_process import run_module
-from tests.support.resource_meter import Measured
+from tests.support.resource_meter import Measured, run_module
 from tests.support.synthetic import LANGUAGE, Stories
 
 
@@ -167,3 +176,65 @@ def test_a_backfill_is_sampled_until_its_end(tmp_path: Path) -> None:
         samples = [Sample(*map(float, row)) for row in csv.reader(file)]  # type: ignore[arg-type]
     assert max(sample.processes for sample in samples) >= 3, "the reader processes count"
     assert all(0 <= sample.anonymous <= sample.total for sample in samples)
+
+
+each_bed = pytest.mark.parametrize("bed", BEDS.values(), ids=BEDS)
+
+
+@cache
+def few_stories() -> Sequence[Story]:
+    return list(stories(8, seed=1, plant=False))
+
+
+def shown(bed: Bed, story: Story) -> Sequence[bytes]:
+    """The words of a story, as neardup reads them from the bed's page."""
+    return tokenize(extract_page_text(bed.page(story).encode(), None, Extraction(bed.body)))
+
+
+@each_bed
+def test_each_bed_holds_the_same_stories(bed: Bed) -> None:
+    for story in few_stories():
+        bare, found = b" ".join(shown(BEDS[BARE], story)), b" ".join(shown(bed, story))
+        if bed.page is site_page and not bed.body:
+            assert bare in found != bare, "without a selector the template is a part of the text"
+        else:
+            assert found == bare, story.id
+
+
+def test_the_template_is_like_that_of_a_site() -> None:
+    first, last = (
+        site_page(story).replace("\n".join(f"<p>{text}</p>" for text in story.paragraphs), "")
+        for story in (few_stories()[0], few_stories()[-1])
+    )
+    assert 7_000 < len(last.encode()) < 10_000, "about 8 KB around the story"
+    sheet = re.search(r"<style>(.*?)</style>", last, re.DOTALL)
+    assert sheet is not None and 2_000 < len(sheet[1]) < 2_500 and sheet[1].count("@media") >= 3
+    for piece, least in {"<svg": 5, "<button": 5, 'class="menu"': 1, 'class="modal"': 1, 'class="card"': 5}.items():
+        assert last.count(piece) >= least, piece
+    assert first.partition("<body>")[0].count("\n") == last.partition("<body>")[0].count("\n"), "stories share it"
+
+
+@pytest.mark.parametrize(
+    ("bed", "pieces"),
+    [
+        ("pasted from Word", ["MsoNormal", "<span lang", "<o:p>", "<!--[if gte mso"]),
+        (
+            "pasted from Google Docs",
+            ["docs-internal-guid", "font-size", "background-color", "vertical-align", "white-space"],
+        ),
+    ],
+)
+def test_pasted_pages_have_what_the_editors_leave(bed: str, pieces: Sequence[str]) -> None:
+    page = BEDS[bed].page(few_stories()[0])
+    assert not [piece for piece in pieces if piece not in page]
+
+
+def test_rare_words_nominate_the_candidates_that_are_planted_and_no_others() -> None:
+    earlier, new = make_stories(40)
+    held = [set(hash_rare_pairs(Text(" ".join(story.words)).word_hashes).tolist()) for story in earlier]
+    for name, (one_in, planted) in LEVELS.items():
+        for n, story in enumerate(new[name]):
+            own = set(hash_rare_pairs(Text(" ".join(story.words)).word_hashes).tolist())
+            found = [place for place, hashes in enumerate(held) if len(own & hashes) >= MIN_SHARED]
+            first = n // one_in * planted
+            assert found == ([] if n % one_in else list(range(first, first + planted))), f"{name}: story {n}"

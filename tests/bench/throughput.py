@@ -16,13 +16,10 @@ import redis
 from msgspec import Struct
 
 from tests.bench import reference, report, stages, starts, subject
-from tests.bench.beds import BARE, BEDS, Bed
-from tests.bench.nginx import nginx
-from tests.bench.other_programs import Program, go_option, go_programs, run_program
-from tests.bench.pages import Page, write_pages
+from tests.bench.other_programs import Program, go_option, go_programs, nginx, run_program
+from tests.bench.pages import BARE, BEDS, Bed, Page, write_pages
 from tests.bench.report import Run, run_with_redis
-from tests.support.module_process import machine, run_module
-from tests.support.resource_meter import Measured
+from tests.support.resource_meter import Measured, machine, run_module
 from tests.support.servers import free_port, redis_server
 
 ROUNDS = 3

@@ -19,16 +19,14 @@ from neardup.index.redis import Layout
 from neardup.records import Language
 
 from tests.bench import report, subject
-from tests.bench.nginx import nginx
-from tests.bench.other_programs import Program, go_option, go_programs, run_program
+from tests.bench.other_programs import Program, go_option, go_programs, nginx, run_program
 from tests.bench.pages import LANGUAGE, write_pages
 from tests.bench.report import Run, run_with_redis
 from tests.bench.scale_stages import LAYOUTS
 from tests.bench.start_state import StartState
-from tests.support.module_process import machine, run_module
-from tests.support.resource_meter import Measured
+from tests.support.resource_meter import Measured, machine, run_module
 from tests.support.servers import free_port, redis_server
-from tests.support.synthetic_stories import PLATFORM
+from tests.support.synthetic import PLATFORM
 
 ROUNDS = 3
 NAIVE_DIVISOR = 5  # the plain Python script is slow, so it processes a fifth of the stories

@@ -1,8 +1,9 @@
 """Laws: an invalid configuration is refused in one line that names the file and the key; the environment overrides the
-file; a language's own table changes that language only.
+file; a language's own table changes that language only; a secret that others can read is warned of, and not shown.
 """
 
 import os
+from collections.abc import Callable
 from datetime import time, timedelta
 from itertools import islice, product
 from pathlib import Path
@@ -10,11 +11,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from neardup.config import Config, load
+from neardup.config.loading import list_exposed_secrets
 from neardup.config.schedule import Daily
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Misuse
 from neardup.records import Language
 
+from tests.support.command import Neardup, embedded
 from tests.support.languages import CODES
 from tests.support.paths import SAMPLES
 
@@ -275,3 +278,55 @@ def test_absolute_paths_and_s3_urls_are_kept(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_an_exports_format_is_named_or_from_its_suffix(tmp_path: Path, export: str, file_format: str) -> None:
     assert read(tmp_path, f"{MINIMAL}[export]\n{export}\n").export.path_format == file_format
+
+
+SECRETS = {
+    "index.url": '[index]\nurl = "redis://user:hidden@host:6379"\n',
+    "review.token": '[review]\ntoken = "hidden-hidden-hidden"\n',
+    "export.webhook": '[export]\nwebhook = "https://chat.example/hidden"\n',
+}
+PLAIN = '[index]\nurl = "redis://host:6379"\n[review]\nlisten = "127.0.0.1:1"\n[export]\npath = "flags.csv"\n'
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str, int], Path]:
+    def write(text: str, mode: int) -> Path:
+        path = tmp_path / "config.toml"
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("key", SECRETS)
+def test_a_secret_readable_by_others_is_reported_by_key(key: str, written: Callable[[str, int], Path]) -> None:
+    assert list_exposed_secrets(written(SECRETS[key], 0o644)) == [key]
+    assert list_exposed_secrets(written(SECRETS[key], 0o640)) == []
+
+
+def test_a_password_in_a_urls_query_is_a_secret(written: Callable[[str, int], Path]) -> None:
+    assert list_exposed_secrets(written('[index]\nurl = "unix:///redis.sock?password=hidden"\n', 0o644)) == [
+        "index.url"
+    ]
+
+
+def test_a_url_that_cannot_be_read_is_a_secret_if_it_names_a_user(written: Callable[[str, int], Path]) -> None:
+    """A variable may override it."""
+    for url, keys in (("redis://[::1", []), ("redis://user:hidden@[::1", ["index.url"])):
+        assert list_exposed_secrets(written(f'[index]\nurl = "{url}"\n', 0o644)) == keys
+
+
+def test_a_file_without_secrets_may_be_world_readable(written: Callable[[str, int], Path]) -> None:
+    assert list_exposed_secrets(written(PLAIN, 0o644)) == []
+
+
+def test_commands_warn_of_the_key_without_the_secret(neardup: Neardup) -> None:
+    neardup.configure(embedded() + SECRETS["review.token"])
+    for command in ("backfill", "status"):
+        ended = neardup(command)
+        assert ended.code == 0, ended.err
+        assert "review.token" in ended.err and "can read a secret" in ended.err
+        assert "hidden" not in ended.out + ended.err
+    (neardup.folder / "config.toml").chmod(0o600)
+    assert "can read a secret" not in neardup("status").err

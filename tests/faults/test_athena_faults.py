@@ -20,7 +20,6 @@ from neardup.source import athena as athena_module
 from neardup.source.athena import QueryFailed, _require_whole
 from neardup.source.rows import read_csv
 
-from tests.support.athena_stub import AthenaStub
 from tests.support.command import COMMON
 from tests.support.faults.bed import BUCKET, Bed, State, configuration, impatient
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
@@ -28,6 +27,7 @@ from tests.support.faults.fault_table import AssertSameState, Said, count_retrie
 from tests.support.paths import SAMPLES
 from tests.support.sampling import CHAOS, crossed
 from tests.support.servers import REGION, Aws, serve_posts
+from tests.support.small_servers import AthenaStub
 
 CONFIG = f"""
 [source]

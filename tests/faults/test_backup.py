@@ -19,8 +19,8 @@ from tests.support.command import Neardup, assert_one_line
 from tests.support.faults.fault_table import Row, Said, find_said, make_row
 from tests.support.faults.small_disks import mounted
 from tests.support.generated_stories import configuration, generate
-from tests.support.ledger_state import state
 from tests.support.paths import ROOT
+from tests.support.samples import state
 
 STORIES = 2_000
 STEPS = ["_copy", "files.find_faults", "Path.replace", "sync_folder"]  # the steps of a copy

@@ -26,10 +26,10 @@ from neardup.records import Dead, DeadLettered, Story
 from tests.support.builders import commit
 from tests.support.command import Neardup, assert_one_line, embedded
 from tests.support.faults.bed import PATHS, Bed, configuration, listed_letters, over_s3
+from tests.support.faults.command_driver import kill_with_readers
 from tests.support.faults.fault_proxy import Fault, Proxy
 from tests.support.faults.fault_table import AssertSameState, Row, find_crashed, find_said, make_row
 from tests.support.faults.poisoned_page import KILLER, SPINS, use_normal_program
-from tests.support.faults.whole_kill import kill_with_readers
 from tests.support.forked_command import ForkedProcess
 from tests.support.languages import TAMIL
 from tests.support.servers import free_port

@@ -19,7 +19,7 @@ from tests.support.builders import fill_ledger
 from tests.support.command import Neardup
 from tests.support.faults.fault_table import Row, Said, make_row
 from tests.support.generated_stories import configuration, generate
-from tests.support.ledger_state import state
+from tests.support.samples import state
 from tests.support.sampling import count_examples
 
 STORIES = 3_000

@@ -22,9 +22,9 @@ from tests.support.command import Ended, Neardup
 from tests.support.faults.fault_table import AssertSameState, find_said
 from tests.support.faults.small_disks import Disk, mounted
 from tests.support.generated_stories import configuration, generate
-from tests.support.ledger_state import state
 from tests.support.moderated_samples import lay_out_oldest
 from tests.support.paths import ROOT
+from tests.support.samples import state
 from tests.support.sampling import CHAOS
 from tests.support.servers import free_port
 from tests.support.service import Systemd, get

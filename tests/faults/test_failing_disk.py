@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults.fault_table import Row, find_said, make_row
-from tests.support.ledger_state import state
+from tests.support.samples import state
 from tests.support.sampling import CHAOS
 
 SOURCE = Path(__file__).parents[1] / "support" / "faults" / "failing_disk.c"

@@ -22,9 +22,9 @@ from neardup.core.text.normalize import tokenize
 from neardup.records import Language
 
 from tests.support.faults.hostile_pages import ENCODED, LABELS
-from tests.support.html_pieces import BROKEN, NOISE, TAGS, WORDS
 from tests.support.languages import SAMPLED
 from tests.support.paths import SAMPLES
+from tests.support.random_pages import BROKEN, NOISE, TAGS, WORDS
 from tests.support.sampling import CHAOS
 
 INPUTS = 600  # of eleven kinds of seed

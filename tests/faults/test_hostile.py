@@ -39,8 +39,8 @@ from tests.support.faults.hostile_pages import (
     watching,
 )
 from tests.support.languages import HINDI, TEXTS
-from tests.support.ledger_state import state
 from tests.support.paths import SAMPLES
+from tests.support.samples import state
 from tests.support.sampling import CHAOS, sample_cases
 from tests.support.servers import Aws
 

@@ -15,9 +15,8 @@ import pytest
 from neardup.cli import main
 
 from tests.support.command import Neardup, embedded
-from tests.support.deploy_files import read_yaml, text_of
 from tests.support.generated_stories import configuration, generate
-from tests.support.paths import ROOT, SAMPLES
+from tests.support.paths import ROOT, SAMPLES, read_yaml, text_of
 
 RUNBOOK = text_of("RUNBOOK.md")
 SECTIONS = re.split(r"(?m)^## ", RUNBOOK)[1:]

@@ -19,9 +19,8 @@ from tests.support.command import Neardup
 from tests.support.faults.bed import impatient
 from tests.support.faults.consistency import PASSAGES, State, state_of
 from tests.support.faults.fault_table import Row, Said, make_row
-from tests.support.faults.passage_damage import KINDS
-from tests.support.generated_stories import configuration
-from tests.support.planted_passages import Planted, plant
+from tests.support.faults.index_damage import KINDS
+from tests.support.generated_stories import Planted, configuration, plant
 from tests.support.sampling import CHAOS
 
 HALF = 80  # of the planted stories

@@ -11,8 +11,8 @@ from neardup.pipeline.quarantine import InFlight
 
 from tests.support.command import Neardup, embedded
 from tests.support.faults.bed import PATHS, Bed, listed_letters
+from tests.support.faults.command_driver import kill_with_readers
 from tests.support.faults.fault_table import AssertSameState, find_crashed
-from tests.support.faults.whole_kill import kill_with_readers
 from tests.support.sampling import CHAOS
 
 SEED = 15

@@ -23,8 +23,7 @@ from neardup.ledger import Ledger
 from neardup.pipeline.index_sync import IndexWait
 from structlog.testing import capture_logs
 
-from tests.support.faults.command_driver import Driver, StartedCommand, StopPoint
-from tests.support.faults.command_sequence import Deployment
+from tests.support.faults.command_driver import Deployment, Driver, StartedCommand, StopPoint
 from tests.support.faults.consistency import State, state_of
 from tests.support.faults.fault_table import Row, Said, find_said, make_row
 from tests.support.faults.kill_campaign import run_undisturbed

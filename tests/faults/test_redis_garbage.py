@@ -16,7 +16,7 @@ from neardup.index.redis.client import translate_errors
 from neardup.records import BandedFingerprint, Change
 from redis import exceptions
 
-from tests.support.faults.connections import Connections
+from tests.support.faults.fault_proxy import Connections
 from tests.support.faults.fault_table import Row, find_said, make_row
 from tests.support.languages import CODES, HINDI
 from tests.support.sampling import count_examples, sample_cases

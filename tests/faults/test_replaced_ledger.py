@@ -24,10 +24,10 @@ from neardup.telemetry.log import log
 from tests.support.builders import commit, fingerprinted, verify_pending
 from tests.support.desk_client import hidden_fields, named_client, send
 from tests.support.faults.fault_table import Row, Said, make_row
-from tests.support.http_service import configuration, http_service
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
 from tests.support.servers import free_port
+from tests.support.service import configuration, http_service
 
 FILES = ("", "-wal", "-shm")
 SECONDS = 60  # to wait at most for what must happen

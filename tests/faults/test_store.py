@@ -26,9 +26,8 @@ from structlog.testing import capture_logs
 from tests.support.builders import worker_of
 from tests.support.command import Ended, Neardup
 from tests.support.faults.bed import BUCKET, PATHS, Bed, State, configuration, impatient, served_samples
-from tests.support.faults.fault_proxy import Fault, Proxy
+from tests.support.faults.fault_proxy import Fault, Proxy, explain_faults
 from tests.support.faults.fault_table import AssertSameState, find_said
-from tests.support.faults.store_messages import explain_faults
 from tests.support.languages import HINDI
 from tests.support.sampling import CHAOS
 

@@ -14,6 +14,7 @@ from neardup.core.text.normalize import tokenize
 from playwright.sync_api import Browser
 
 from tests.support.desk_browser import chromium
+from tests.support.random_pages import SHEET, STORY, in_template
 from tests.support.rendered_pages import (
     UNPADDED,
     generated_page,
@@ -23,7 +24,6 @@ from tests.support.rendered_pages import (
     shown_by,
 )
 from tests.support.sampling import CHAOS
-from tests.support.site_template import SHEET, STORY, in_template
 
 PAGES = 1_000 if CHAOS == 1 else min(2_000 * CHAOS, 20_000)
 

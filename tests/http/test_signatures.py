@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.http.signatures import decode_key, sign
 
-from tests.support.deploy_files import DEPLOY
+from tests.support.paths import DEPLOY
 
 SECRETS = [f"whsec_{letter * 32}" for letter in "abc"]
 NOW = 1_800_000_000

@@ -14,7 +14,7 @@ from neardup.records import Language
 from tests.support.generated_stories import configuration, generate
 from tests.support.index_sizes import redis_bytes, sqlite_bytes
 from tests.support.languages import HINDI, SAMPLED, TELUGU
-from tests.support.synthetic_stories import PLATFORM
+from tests.support.synthetic import PLATFORM
 
 MOST_OFF = 0.03
 languages = st.sampled_from(list(SAMPLED))

@@ -12,8 +12,7 @@ from neardup.core.verify.tiers import PARTIAL
 from neardup.ledger import authors, similarities, story_rows, verdicts
 from neardup.records import DECIDING, Fingerprinted, Skip, Skipped, Story, Verdict
 
-from tests.support.builders import commit, fingerprint_of, ledger_in_memory
-from tests.support.copied_spans import flag_spans, spans_of
+from tests.support.builders import commit, fingerprint_of, flag_spans, ledger_in_memory, spans_of
 from tests.support.languages import HINDI
 from tests.support.sampling import count_examples
 from tests.support.verdicts import give_verdict

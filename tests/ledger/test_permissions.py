@@ -26,8 +26,7 @@ from neardup.ledger.permissions import Grant, PermissionFilter, PermissionRefuse
 from neardup.moderation.webhook import LINES
 from neardup.records import Fingerprinted, Skip, Skipped, Story, Verdict
 
-from tests.support.builders import commit, fingerprint_of, ledger_in_memory
-from tests.support.copied_spans import flag_spans, spans_of
+from tests.support.builders import commit, fingerprint_of, flag_spans, ledger_in_memory, spans_of
 from tests.support.languages import HINDI
 from tests.support.sampling import count_examples
 from tests.support.verdicts import give_verdict, undo

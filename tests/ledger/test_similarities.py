@@ -15,8 +15,8 @@ from neardup.ledger.flags import Selection
 from neardup.ledger.similarities import pack_spans, unpack_spans
 from neardup.records import Kind, Spans
 
+from tests.support.builders import flag_spans, spans_of
 from tests.support.changing_ledger import LATEST, STORIES, WORDS, ChangingLedger, pairs
-from tests.support.copied_spans import flag_spans, spans_of
 from tests.support.sampling import count_examples
 
 runs = st.lists(st.tuples(st.integers(0, WORDS - 1), st.integers(1, 15)), min_size=1, max_size=3).map(

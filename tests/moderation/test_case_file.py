@@ -40,11 +40,10 @@ from neardup.moderation.case_file import (
 from neardup.query.evidence import LoadedStory
 from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story, Verdict, format_percent
 
-from tests.support.complaints import CONTACT, PERSON, STATEMENT, put_complaint
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import get, named_client
 from tests.support.languages import HINDI, MALAYALAM, SAMPLED, TEXTS, URDU
-from tests.support.verdicts import decide_case
+from tests.support.verdicts import CONTACT, PERSON, STATEMENT, decide_case, put_complaint
 
 LANGUAGES = (*SAMPLED, URDU)
 WORST = {HINDI: 101, MALAYALAM: 102, URDU: 103}  # stories with many sources, long titles and a long note

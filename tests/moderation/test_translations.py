@@ -24,12 +24,10 @@ from neardup.moderation.templating import language_name
 from neardup.records import Mark, MarkReason, Skip, Skipped, Story, Verdict
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.support.complaints import put_complaint
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_client import OPEN, TOKEN, desk, named_client
-from tests.support.desk_corpus import prose
+from tests.support.desk_client import OPEN, TOKEN, desk, named_client, prose
 from tests.support.languages import HINDI, TAMIL
-from tests.support.verdicts import give_verdict
+from tests.support.verdicts import give_verdict, put_complaint
 
 COMPLETE = "hi"
 TEXTS = [prose(n, 200).split() for n in range(4)]

@@ -33,11 +33,10 @@ from neardup.moderation.desk.app import make_application
 from neardup.moderation.webhook import notify_embedding, notify_webhook, post_due_events, subscribe
 from neardup.records import Verdict
 
-from tests.support.builders import commit, fingerprinted, flag_pair, ledger_in_memory, verify_pending
-from tests.support.copied_spans import flag_spans
+from tests.support.builders import commit, fingerprinted, flag_pair, flag_spans, ledger_in_memory, verify_pending
 from tests.support.desk_client import LOOPBACK, get, hidden_fields, post, send
 from tests.support.servers import free_port
-from tests.support.webhook_server import SECRET, Messages, webhook_server
+from tests.support.small_servers import SECRET, Messages, webhook_server
 
 FACTS = {"listed": 12_000, "fingerprinted": 9000, "flagged": {"exact": 3, "near": 1204}, "seconds": 8.5, "warnings": {}}
 

@@ -25,9 +25,8 @@ from prometheus_client import REGISTRY
 
 from tests.support.builders import fetch_page, worker_of
 from tests.support.languages import HINDI
-from tests.support.one_body_server import KEY, SECRET, content_of
-from tests.support.raw_server import RawServer, raw_server
 from tests.support.servers import REGION, free_port
+from tests.support.small_servers import KEY, SECRET, RawServer, content_of, raw_server
 
 BODY = "<p>राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था।</p>".encode()
 MD5 = hashlib.md5(BODY).hexdigest()

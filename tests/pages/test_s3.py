@@ -40,9 +40,9 @@ from neardup.pages.store import File, GivenPage, Pages
 
 from tests.support.builders import fetch_page
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
-from tests.support.one_body_server import BODY, KEY, SECRET, TOKEN, Server, content_of, pages_of, serving, with_keys
 from tests.support.sampling import count_examples
 from tests.support.servers import REGION, Aws
+from tests.support.small_servers import BODY, KEY, SECRET, TOKEN, Server, content_of, pages_of, serving, with_keys
 
 
 @pytest.fixture(scope="module")

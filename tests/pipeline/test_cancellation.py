@@ -25,10 +25,9 @@ from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
 from neardup.records import Fingerprinted, Story
 
-from tests.support.builders import fingerprint_of
+from tests.support.builders import fingerprint_of, passages_of
 from tests.support.faults.consistency import index_faults
 from tests.support.languages import CODES, HINDI
-from tests.support.passages import passages_of
 from tests.support.sampling import CHAOS
 
 

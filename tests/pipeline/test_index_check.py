@@ -31,8 +31,7 @@ from neardup.pipeline.summary import IndexFaults
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import Fingerprint, Fingerprinted, Story
 
-from tests.support.faults.index_damage import DamagedIndex
-from tests.support.faults.passage_damage import flipped_bits
+from tests.support.faults.index_damage import DamagedIndex, flipped_bits
 from tests.support.languages import CODES, SAMPLED
 
 BANDINGS = dict.fromkeys(LANGUAGES, Banding())

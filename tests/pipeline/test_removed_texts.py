@@ -22,9 +22,8 @@ from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.returned_texts import find_returned
 from neardup.records import Fingerprinted, Language, Skip, Skipped, Story, Verdict
 
-from tests.support.builders import commit, fingerprint_of
+from tests.support.builders import commit, fingerprint_of, flag_spans, spans_of
 from tests.support.checked_ledger import checked_ledger, words_of
-from tests.support.copied_spans import flag_spans, spans_of
 from tests.support.languages import HINDI, SAMPLED
 from tests.support.verdicts import give_verdict, undo
 

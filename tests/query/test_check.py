@@ -17,8 +17,7 @@ from neardup.records import Language
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger, text_of, words_of
 from tests.support.languages import GUJARATI, HINDI, MARATHI, ODIA, TAMIL, TELUGU
-from tests.support.sample_texts import STORIES
-from tests.support.transliteration import transliterated
+from tests.support.sample_texts import STORIES, transliterated
 
 ORIGINAL = 7
 

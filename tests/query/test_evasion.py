@@ -8,12 +8,10 @@ from neardup.query.texts import DETECTION, NotComparable, PairVerifier, prepare
 from neardup.records import Language
 
 from tests.support.disguises import DISGUISES, Disguise
-from tests.support.disguises_by_element import BY_ELEMENT
-from tests.support.disguises_by_order import BY_ORDER
-from tests.support.disguises_by_style import HIDDEN_BY_STYLE
+from tests.support.disguises_by_markup import BY_ELEMENT, BY_ORDER, HIDDEN_BY_STYLE
+from tests.support.random_pages import STORY, in_template
 from tests.support.sample_texts import STORIES
 from tests.support.sampling import some_of
-from tests.support.site_template import STORY, in_template
 
 NO_COMMON = np.empty(0, np.uint32)
 verifier = PairVerifier()

@@ -34,9 +34,8 @@ from neardup.records import Language
 from tests.support.checked_ledger import CheckedLedger, checked_ledger, text_of
 from tests.support.compared_stories import story_of
 from tests.support.languages import ENGLISH, GUJARATI, SAMPLED, TELUGU
-from tests.support.sample_texts import STORIES
+from tests.support.sample_texts import STORIES, transliterated
 from tests.support.sampling import count_examples
-from tests.support.transliteration import transliterated
 
 SOURCE, COPY = 1, 2  # ids
 DETECTION = Detection()

@@ -15,9 +15,9 @@ from neardup.ledger import connect
 from neardup.query.proof import Proof, make_key, prove, prove_head, read_proof, verify
 
 from tests.support.builders import commit, fingerprinted
-from tests.support.http_service import configuration, http_service, problem_of
 from tests.support.languages import HINDI
 from tests.support.sample_texts import STORIES
+from tests.support.service import configuration, http_service, problem_of
 
 PAGE = b"<p>ten words and more of a story that somebody wrote first, long before the others</p>"
 STORY = 7

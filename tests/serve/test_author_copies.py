@@ -23,9 +23,9 @@ from neardup.serve.rights_messages import AuthorCopies, AuthorCopy, AuthorToken,
 from neardup.serve.tokens import AuthorTokens, make_author_key, make_signer, new_token
 from neardup.source.parse import quote_id
 
-from tests.support.http_service import HttpClient, configuration, http_service, problem_of
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
+from tests.support.service import HttpClient, configuration, http_service, problem_of
 from tests.support.verdicts import give_verdict
 
 LANGUAGE = SAMPLED[0]

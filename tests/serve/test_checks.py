@@ -1,5 +1,5 @@
 """Laws of the API on real parts: what is stored is found in every language, the answers agree, and nothing is stored
-that was only checked.
+that was only checked; a story that matches a removed text says so until that is forgotten on request.
 """
 
 import asyncio
@@ -11,12 +11,13 @@ from pathlib import Path
 from unittest.mock import Mock
 from urllib.parse import quote
 
+import neardup
 import pytest
 from neardup.errors import Transient
 from neardup.http.requests import Refused
-from neardup.ledger import authors, connect
+from neardup.ledger import authors, connect, now_ms, removed_texts, stories
 from neardup.ops.doctor import find_submission_fault
-from neardup.records import Language
+from neardup.records import Language, Verdict
 from neardup.serve.messages import (
     BatchAnswer,
     BatchRequest,
@@ -30,9 +31,10 @@ from neardup.serve.messages import (
 from neardup.serve.service import BUSY, Deadline, Service
 from neardup.serve.stories import MOST_WORDS, check_batch, compare
 
-from tests.support.http_service import HttpClient, configuration, http_service, problem_of, send
 from tests.support.languages import CODES, SAMPLED
 from tests.support.sample_texts import STORIES
+from tests.support.service import HttpClient, configuration, http_service, problem_of, send
+from tests.support.verdicts import decide_case
 
 ORIGINALS = {language: 10 * n for n, language in enumerate(SAMPLED, 1)}
 WRONG = [
@@ -245,3 +247,23 @@ async def test_a_wrong_request_says_what_is_wrong(client: HttpClient) -> None:
         assert answered == status, problem
         assert words in problem["detail"], problem
         assert not problem["fail_open"]
+
+
+LANGUAGE = SAMPLED[0]
+TEXT = STORIES[LANGUAGE][0]
+
+
+async def test_a_story_names_the_removed_text_that_it_matches(tmp_path: Path) -> None:
+    config = configuration(tmp_path, deadline_seconds=30)
+    async with http_service(config) as (client, _), neardup.AsyncClient(str(client.make_url(""))) as caller:
+        for n, author in enumerate(["asha", "ravi", "ravi2"], 1):
+            await caller.put(n, language=LANGUAGE, text=TEXT, author_id=author, published_at=f"2026-01-0{n}")
+        with closing(connect(tmp_path / "neardup.db")) as db:
+            removed_texts.keep_for(db, 30, now_ms())
+            decide_case(db, 2, Verdict.PLAGIARISM)
+            stories.erase(db, [2])  # as a run does whose listing lacks it
+        [match] = (await caller.story(3)).removed_matches
+        assert (match.author_id, match.kind, match.similarity) == ("ravi", "exact", 1.0)
+        assert not (await caller.story(1)).removed_matches, "the story that was copied"
+        await caller.forget(1)
+        assert not (await caller.story(3)).removed_matches

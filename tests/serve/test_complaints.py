@@ -19,9 +19,9 @@ from neardup.records import Verdict, parse_milliseconds
 from neardup.serve.messages import CompareAnswer
 from neardup.serve.rights_messages import Complaint, ComplaintsAnswer
 
-from tests.support.http_service import HttpClient, configuration, http_service, problem_of, send
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
+from tests.support.service import HttpClient, configuration, http_service, problem_of, send
 from tests.support.verdicts import decide_case, undo
 
 LANGUAGE = SAMPLED[0]

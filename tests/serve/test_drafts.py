@@ -10,9 +10,9 @@ import pytest
 from neardup.ledger import connect, now_ms, submissions
 from neardup.serve.messages import CheckAnswer, Draft
 
-from tests.support.http_service import HttpClient, configuration, http_service, problem_of, send
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
+from tests.support.service import HttpClient, configuration, http_service, problem_of, send
 
 LANGUAGE = SAMPLED[0]
 TEXT = STORIES[LANGUAGE][0]

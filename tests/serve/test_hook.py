@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.deploy_files import DEPLOY
 from tests.support.languages import HINDI, TAMIL
+from tests.support.paths import DEPLOY
 from tests.support.sample_texts import STORIES
 from tests.support.servers import free_port
 

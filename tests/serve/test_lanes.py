@@ -18,9 +18,9 @@ from neardup.http.requests import SLOW, UNAVAILABLE, Refused
 from neardup.serve import service
 from neardup.serve.service import BUSY, LONG_SLOTS, SHORT_SLOTS, Deadline, Lane, Service
 
-from tests.support.http_service import configuration, http_service, never_open, problem_of
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
+from tests.support.service import configuration, http_service, never_open, problem_of
 
 LONG = 3600.0
 

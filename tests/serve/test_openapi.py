@@ -18,9 +18,9 @@ from neardup.serve.messages import CheckRequest, ComparedStory, DraftRequest, Pu
 from neardup.serve.operations import ALWAYS, OPERATIONS, describe_api
 from pydantic import BaseModel, ValidationError
 
-from tests.support.deploy_files import DEPLOY
 from tests.support.drawn_requests import MODES, assert_described, list_operations, load_operations
 from tests.support.languages import HINDI
+from tests.support.paths import DEPLOY
 from tests.support.sample_texts import STORIES
 
 VALUES = (None, "", "a", "कथा", "HINDI", "2026-11-20T02:00:00Z", -1, 0, 1, 2**63 - 1, 2**63, 0.5, True)

@@ -10,9 +10,9 @@ from neardup.serve.client import ServiceError
 from neardup.serve.tokens import new_token
 from yarl import URL
 
-from tests.support.http_service import configuration, http_service, problem_of
 from tests.support.languages import SAMPLED
 from tests.support.sample_texts import STORIES
+from tests.support.service import configuration, http_service, problem_of
 
 LANGUAGE = SAMPLED[0]
 TEXT, OTHER = STORIES[LANGUAGE][:2]

@@ -20,9 +20,8 @@ from neardup.source import athena as athena_module
 from neardup.source import list_rows
 from neardup.source.athena import Athena
 
-from tests.support.athena_stub import ROWS, AthenaStub
-from tests.support.raw_server import RawServer, raw_server
 from tests.support.servers import REGION, Aws, serve_posts
+from tests.support.small_servers import ROWS, AthenaStub, RawServer, raw_server
 
 BACKFILL = "SELECT * FROM stories"
 DAILY = "SELECT * FROM stories WHERE updated_at >= from_iso8601_timestamp(?)"

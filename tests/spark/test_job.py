@@ -19,8 +19,8 @@ from neardup.spark.job import Job
 from pyarrow import dataset, parquet  # type: ignore[import-untyped]
 
 from tests.support.command import Neardup, assert_one_line, embedded, environment
+from tests.support.generated_stories import plant
 from tests.support.paths import SAMPLES
-from tests.support.planted_passages import plant
 from tests.support.reference_works import SECTION, make_works
 from tests.support.sample_texts import STORIES
 from tests.support.samples import ROWS

@@ -1,4 +1,4 @@
-"""Builders of test data: fingerprints, stories, workers, and ledgers with candidates and flags."""
+"""Builders of test data: texts, fingerprints, stories, workers, and ledgers with candidates, flags and passages."""
 
 import asyncio
 import socket
@@ -18,17 +18,20 @@ from neardup.core.languages import LANGUAGES, SHIPPED
 from neardup.core.page import Page, PageFingerprinted, Unreadable, extract_story, fingerprint_story
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.scores import assess
-from neardup.core.verify.tiers import SIMILAR
+from neardup.core.verify.text import Text
+from neardup.core.verify.tiers import PARTIAL, SIMILAR
 from neardup.errors import NeardupError
-from neardup.ledger import candidates, connect, schema, stories, verification
+from neardup.ledger import Ledger, candidates, connect, schema, stories, transaction, verification
 from neardup.ledger.candidates import Matches
 from neardup.pages.results import DeliverText, NotModified, PageResult, TextResult, make_failure, read_singly
 from neardup.pages.s3 import Transfers
 from neardup.pages.store import Pages, make_path
 from neardup.pages.text_cache import Texts
+from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Known, Worker
 from neardup.records import (
+    NO_SPANS,
     Assessment,
     BandedFingerprint,
     Change,
@@ -38,6 +41,7 @@ from neardup.records import (
     Language,
     Outcome,
     Signals,
+    Spans,
     StoredVersion,
     Story,
 )
@@ -184,3 +188,32 @@ def fill_ledger(path: Path, end: int, distance: int) -> None:
     with closing(connect(path)) as db:
         outcomes = [fingerprinted(n, n % distance) for n in range(1, end)]
         commit(db, *outcomes, pairs={(n, n - distance) for n in range(distance + 1, end)})
+
+
+def text_of_words(words: Sequence[bytes]) -> Text:
+    """The text with these normalised words."""
+    return Text(b" ".join(words), is_normalised=True)
+
+
+ALIKE = Signals(40, False, 0.3, 0.6, 0.6, 20)
+
+
+def spans_of(*spans: tuple[int, int]) -> Spans:
+    return np.array(spans, np.int32).reshape(-1, 2)
+
+
+def flag_spans(  # noqa: PLR0917 - a flag in one line
+    db: sqlite3.Connection, a: int, b: int, kind: Kind = PARTIAL, spans_a: Spans = NO_SPANS, spans_b: Spans = NO_SPANS
+) -> None:
+    """Nominate two stories that the ledger has, a < b, and flag them with these copied words."""
+    with transaction(db):
+        candidates.put(db, a, b)
+    assessment = Assessment(kind, ALIKE, spans_a, spans_b)
+    verification.record(db, [(pair, assessment) for pair in candidates.list_pending(db, BEFORE_ALL, 99)], "v")
+
+
+async def passages_of(ledger: Ledger) -> PassageSync:
+    """The passage index beside a ledger, in step with it."""
+    passages = PassageSync(await open_passages(ledger), ledger)
+    await passages.catch_up()
+    return passages

@@ -6,8 +6,7 @@ from neardup.ledger import stories, story_rows, verdicts
 from neardup.ledger.stories import remove_all
 from neardup.records import Fingerprinted, Kind, Skip, Skipped, Spans, Story, Verdict
 
-from tests.support.builders import commit, fingerprint_of, ledger_in_memory
-from tests.support.copied_spans import flag_spans
+from tests.support.builders import commit, fingerprint_of, flag_spans, ledger_in_memory
 from tests.support.languages import HINDI
 
 STORIES = 6

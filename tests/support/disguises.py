@@ -17,8 +17,7 @@ from msgspec import Struct
 from neardup.records import Language
 
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MARATHI, ODIA, PUNJABI, SAMPLED, TELUGU
-from tests.support.sample_texts import STORIES
-from tests.support.transliteration import transliterated
+from tests.support.sample_texts import STORIES, transliterated
 
 INDIC = tuple(language for language in SAMPLED if language != ENGLISH)
 LATIN = (ENGLISH,)

@@ -1,4 +1,6 @@
-"""Pairs as an export has them, generated or made by hand, and readers of the formats."""
+"""Pairs as an export has them, generated or made by hand, with titles that attack what displays them, and readers of
+the formats.
+"""
 
 import csv
 import json
@@ -18,7 +20,52 @@ from neardup.moderation.export.page import ListedCase, Tally, write_page
 from neardup.moderation.export.tables import PAIR_COLUMNS, PAIR_TIMES, ExportRow
 from neardup.records import NO_SPANS, format_time
 
-from tests.support.hostile_titles import TITLES
+TITLES = (
+    "<script>alert(1)</script>",
+    "</style></title><img src=x onerror=alert(1)>",
+    '" onmouseover="alert(1)" x="',
+    "{{ 7 * 7 }}{% for x in y %}",
+    "]]><!-- --><svg onload=alert(1)>",
+    "&lt;b&gt;&amp;#0;",
+    "=1+1",
+    '=HYPERLINK("http://example.invalid","x")',
+    "+cmd|'/C calc'!A0",
+    "-2+3",
+    "@SUM(1)",
+    "  =1+1",
+    "\ufeff=1+1",
+    "\u200b\u2060\u00ad=1+1",
+    "\u202e=1+1",
+    "\u3000＝1+1",
+    "＋1",
+    "－1",
+    "＠SUM(1)",
+    "﹦1",
+    "\u2212 1+1",
+    "a;=1+1",
+    'a;"=1+1"',
+    "a\n=1+1",
+    "a\r=1+1",
+    "a\t\ufeff+1+1",
+    '","=1+1","',
+    "\t=1",
+    "<r><t>rich</t></r>",
+    "<r></t></is></c><c r='A9' t='str'><f>1+1</f><v>2</v></c></r>",
+    f"<r>{'x' * 32_760}</r> and what is cut off behind it",
+    "_x003D_1+1",
+    "http://example.invalid/\u202egpj.exe",
+    "\u202eright to left, \u2066never closed",
+    "\x00nul\x00",
+    "\x01\x08\x0b\x0c\x1b[2J\x7f\x85\x9b",
+    "\ufffe\uffff\ufdd0\U0001fffe",
+    "a\r\nb\rc\u2028d\u2029e",
+    "🧨👩‍👩‍👧‍👦" * 50,
+    "क" * 10_000,
+    "്‍ാ" * 100,
+    "x" * 40_000,
+    "   ",
+)
+
 
 titles = st.none() | st.text(st.characters(codec="utf-8"), min_size=1) | st.sampled_from(TITLES)
 numbers = st.integers(0, 2**63 - 1)

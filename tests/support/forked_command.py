@@ -19,12 +19,31 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 from importlib import import_module
+from pkgutil import walk_packages
 from typing import BinaryIO, NamedTuple, NoReturn, Self, TextIO
 
+import neardup
 from neardup.pages.fork_server import READER_ENVIRONMENT
 
 from tests.support import forked_readers
-from tests.support.loaded_program import load_program
+
+LIBRARIES = ("prometheus_client", "rich.progress", "stamina", "structlog", "structlog.contextvars", "uvloop")
+NOT_LOADED = (
+    "neardup.__main__",  # runs a command
+    "neardup.core.native._neardup",  # is no module of Python
+    "neardup.spark",
+    *("neardup.s3.objects", "neardup.source.athena"),  # with the libraries of AWS, which take seconds
+)
+
+
+def load_program() -> None:
+    """Import every module, with the libraries that these import when they are called."""
+    for module in walk_packages(neardup.__path__, "neardup."):
+        if not module.name.startswith(NOT_LOADED):
+            import_module(module.name)
+    for library in LIBRARIES:
+        import_module(library)
+
 
 LONGEST_REQUEST, LONGEST_REPORT = 1_000_000, 20  # bytes
 PROGRAM = [sys.executable, "-W", "error", "-m", "tests.support.forked_command"]

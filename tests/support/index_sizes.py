@@ -19,7 +19,7 @@ from neardup.records import BandedFingerprint, Change, Language
 from tests.support import synthetic
 from tests.support.languages import CODES, NAMES, NUMBER_OF
 from tests.support.servers import redis_server
-from tests.support.synthetic_stories import FIRST_ID, ID_STEP
+from tests.support.synthetic import FIRST_ID, ID_STEP
 
 
 async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[FingerprintArrays]:

@@ -18,9 +18,8 @@ from neardup.ledger import connect
 from neardup.records import Verdict
 
 from tests.support.command import Neardup, embedded, environment
-from tests.support.complaints import put_complaint
 from tests.support.paths import SAMPLES
-from tests.support.verdicts import decide_case
+from tests.support.verdicts import decide_case, put_complaint
 
 JUDGED, REMOVED, PERMITTED = 4101004, 4100007, ("7010", "7045")
 """Copies: one with a verdict, one that was removed with a verdict, and who permitted whom to copy."""

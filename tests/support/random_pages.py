@@ -1,9 +1,57 @@
-"""Random pages of a story: what authors, editors and templates write, and what breaks it."""
+"""Random pages of a story: what authors, editors and templates write, and what breaks it; and pieces of such pages."""
 
 from random import Random
 
-from tests.support.html_pieces import BLOCKS, BROKEN, INLINE, INVISIBLE
+from neardup.core.text.extraction import Extraction
+
 from tests.support.languages import SAMPLED, TEXTS
+
+INVISIBLE = (
+    "head, script, style, template, noscript, iframe, select, audio, canvas, datalist, noembed, noframes, rp, rt,"
+    " title, video, meter, progress"
+)
+BLOCKS = (
+    "address, article, aside, blockquote, br, caption, center, dd, details, div, dl, dt, fieldset,"
+    " figcaption, figure, footer, form, h1, h2, h3, h4, h5, h6, header, hr, legend, li, main, menu, nav, ol,"
+    " option, p, pre, section, summary, table, td, th, tr, ul, dir, hgroup, listing, optgroup, plaintext, search, xmp"
+)
+INLINE = "html, body, a, b, i, em, span, font, img, wbr, input, label, tbody, colgroup, ruby, object, frameset, x-y"
+TAGS = [name for names in (INVISIBLE, BLOCKS, INLINE) for name in names.split(", ") if name.replace("-", "").isalnum()]
+WORDS = [text[:3] for text in TEXTS.values()] + ["x", "क\u094d\u200dष", "ÿ", " ", "\n", "&amp;", "&#2361;", "&nbsp;"]
+BROKEN = ["&#0;", "&#xd800;", "&nosuch;", "<", "</", "<!-- x -->", "<!--", "-->", "<![CDATA[x]]>", "<?x", "\0"]
+NOISE = ["\x01", "\x92", "\ufffd", "\ufeff"]
+
+
+STORY = Extraction("article .story")
+ICON = '<svg class=icon viewBox="0 0 16 16"><path d="M8 1l2 5h5z"/></svg>'
+BUTTONS = "".join(
+    f"<button class=btn>{ICON}<span class=reader-only>{name}</span></button>" for name in ("Like", "Save")
+)
+SHEET = """
+body { margin: 0; color: #222; background: #fff } header { display: flex; justify-content: space-between }
+nav ul { display: flex; list-style: none } .btn { display: inline-flex; color: #fff; background: #06c }
+.menu { position: absolute; display: none; right: 0 } .menu.open { display: block }
+.modal { position: fixed; inset: 0; display: none; background: rgba(0, 0, 0, .5) } .modal.show { display: flex }
+.reader-only { position: absolute; width: 1px; height: 1px; overflow: hidden; clip: rect(0, 0, 0, 0) }
+.page { display: grid; grid-template-columns: 1fr 20em } article { max-width: 700px } .story p { margin: 0 0 1em }
+.comment { border-top: 1px solid #eee } .comment .name::before { content: "by " } .related { display: grid }
+.card .title { white-space: nowrap; overflow: hidden } footer { color: #ccc; background: #222 } footer a { color: #fff }
+@media (max-width: 600px) { .story { display: none } } @media print { article { display: none } }
+"""
+COMMENT = f'<div class=comment><b class=name>A reader</b><div style="display: none">{ICON}</div><p>A comment</p></div>'
+
+
+def in_template(story: str, sheet: str = SHEET) -> str:
+    """The markup of a story -> that of a page of the site, on which STORY finds it."""
+    return (
+        f"<!doctype html><html lang=en><head><title>A story</title><link rel=icon href='data:,'><style>{sheet}</style>"
+        f"</head><body><header><a href=/>{ICON} A site</a><nav><ul><li>Home<li>Writers</ul></nav><div class=menu>"
+        f"{BUTTONS}</div></header><div class=page><article><h1>A title</h1>{BUTTONS}<div class=story>{story}</div>"
+        f"{BUTTONS}</article><aside class=related><div class=card><p class=title>Another story</p></div></aside></div>"
+        "<dialog>Sign in</dialog><div class=modal hidden><input placeholder='An address at which we reach you'></div>"
+        f"<section>{COMMENT * 3}<textarea></textarea></section><footer><a href=/about>About</a></footer></body></html>"
+    )
+
 
 HARMLESS = (
     "text-align:justify",

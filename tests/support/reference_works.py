@@ -13,9 +13,8 @@ from neardup.core.text.html import extract_visible_text
 from tests.support.command import embedded
 from tests.support.languages import BENGALI, HINDI, SAMPLED
 from tests.support.paths import SAMPLES
-from tests.support.sample_texts import STORIES
+from tests.support.sample_texts import STORIES, transliterated
 from tests.support.samples import ROWS
-from tests.support.transliteration import transliterated
 
 CLASSICS, REPRINTS = "Classics", "पुनर्मुद्रण"
 LICENCE = "CC BY-SA 4.0"

@@ -1,13 +1,20 @@
-"""Measures CPU time and memory of a process and its children."""
+"""Measures CPU time and memory of a process and its children, runs a benchmark in a process of its own, and describes
+the machine.
+"""
 
+import json
 import os
+import platform
 import resource
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, field
 from neardup.pages.fork_server import end_server
@@ -126,3 +133,23 @@ def peak_rss_mb() -> float:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
     raise RuntimeError("no VmHWM in /proc/self/status")
+
+
+def run_module(name: str, *arguments: object) -> Any:
+    """Run `python -m name arguments`; the JSON on the last line of its output."""
+    command = [sys.executable, "-m", name, *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment(), check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def environment() -> dict[str, str]:
+    """The variables of a process that reads a store on this machine."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NEARDUP_", "AWS_"))}
+    return inherited | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "NO_PROXY": "127.0.0.1"}
+
+
+def machine() -> str:
+    """The CPU, the number of cores and the Python version of this machine."""
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    model = models[0].partition(":")[2].strip() if models else platform.machine()
+    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"

@@ -1,9 +1,12 @@
-"""Texts of the sample stories, and the material that edits of them draw on."""
+"""Texts of the sample stories, the material that edits of them draw on, and transliteration between scripts."""
 
 import random
 
+from neardup.core.languages import SHIPPED
+from neardup.core.text.consonants import BLOCKS
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_visible_text
+from neardup.insights import edits
 from neardup.insights.edits import OtherStories, strip_signs
 from neardup.records import Language
 
@@ -44,3 +47,12 @@ def story(language: Language) -> str:
 
 def rng(seed: int = 1) -> random.Random:
     return random.Random(seed)
+
+
+def transliterated(text: str, source: Language, target: Language) -> str:
+    """A text with each letter and vowel sign of one script replaced by the one at its place in another."""
+    return edits.transliterate_block(text, _block_of(source), _block_of(target))
+
+
+def _block_of(language: Language) -> int:
+    return next(start for letter in SHIPPED[language].golden if (start := ord(letter) & ~0x7F) in BLOCKS)

@@ -1,5 +1,9 @@
-"""A tiny model in a folder, as an export to ONNX: each token has a vector that its name decides."""
+"""A tiny model in a folder, as an export to ONNX: each token has a vector that its name decides; and the samples
+with it.
+"""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
+
+from tests.support.command import Neardup
 
 DIMENSIONS = 32
 KIND = {"NEARDUP_MEANING__KIND": "onnx"}
@@ -48,3 +54,18 @@ def make_model(folder: Path, words: list[str], *, output: str = "last_hidden_sta
     opset = [helper.make_opsetid("", 17)]
     onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), str(folder / "model.onnx"))
     return folder
+
+
+SINCE = ("--since", "2020-01-01T00:00:00Z")
+MEANING = '[meaning]\nkind = "onnx"\nfolder = "tiny"\n'
+WORDS = ["king"]
+
+
+def held(neardup: Neardup) -> set[int]:
+    with closing(sqlite3.connect(f"{neardup.ledger}.vectors")) as db:
+        return {story_id for (story_id,) in db.execute("SELECT story_id FROM vectors")}
+
+
+def known(neardup: Neardup) -> set[int]:
+    with closing(sqlite3.connect(neardup.ledger)) as db:
+        return {story_id for (story_id,) in db.execute("SELECT id FROM stories")}

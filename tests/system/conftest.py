@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Neardup, embedded, environment
-from tests.support.embedded_samples import MEANING, WORDS
-from tests.support.tiny_model import make_model
+from tests.support.tiny_model import MEANING, WORDS, make_model
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.command import Ended, Neardup, environment
 from tests.support.generated_stories import configuration, generate
-from tests.support.ledger_state import state
+from tests.support.samples import state
 
 STORIES = 1_000
 QUEUE, BATCH, WORKERS = 64, 64, 32

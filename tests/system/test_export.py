@@ -1,4 +1,4 @@
-"""The command `export`, and the exports of runs, on the bundled samples."""
+"""The command `export`, and the exports of runs, on the bundled samples; its files and others are closed to others."""
 
 import asyncio
 import csv
@@ -21,7 +21,7 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.support.command import Neardup, assert_one_line, embedded
 from tests.support.languages import CODES, SAMPLED
 from tests.support.servers import REGION, Aws
-from tests.support.webhook_server import webhook_server
+from tests.support.small_servers import webhook_server
 
 ALL = 21
 
@@ -210,3 +210,30 @@ def test_an_export_that_cannot_be_written_is_one_warning(make_neardup: Callable[
     assert f"warning: export failed: {why}" in shown, "the warning is not printed"
     assert "Open flags: " not in shown, "a missing file is named"
     assert "export failed: cannot write " in neardup("status").out
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_files_have_mode_0640(neardup: Neardup, tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        for command in (
+            ("backfill", "--json"),
+            ("backup", str(tmp_path / "copy.db")),
+            *(("export", "-o", str(tmp_path / f"flags.{ending}")) for ending in ("csv", "jsonl", "xlsx", "html")),
+            ("compare", "4104002", "4104005", "--html", str(tmp_path / "pair.html")),
+        ):
+            done = neardup(*command)
+            assert done.code == 0, done.err
+    finally:
+        os.umask(before)
+    written = [*tmp_path.glob("*.*"), *neardup.folder.glob("neardup.db*")]
+    assert {"neardup.db", "copy.db", "flags.html", "pair.html"} <= {path.name for path in written}
+    assert {path.name: oct(path.stat().st_mode & 0o777) for path in written if path.is_file()} == {
+        path.name: "0o640" for path in written if path.is_file() and path.name != "config.toml"
+    }
+
+
+def test_log_of_an_open_ledger_has_its_mode(neardup: Neardup) -> None:
+    with closing(connect(neardup.ledger)):
+        modes = {path.name: oct(path.stat().st_mode & 0o777) for path in neardup.folder.glob("neardup.db*")}
+    assert modes == {f"neardup.db{ending}": "0o640" for ending in ("", "-wal", "-shm")}

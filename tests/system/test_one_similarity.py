@@ -20,10 +20,9 @@ from pyarrow import parquet  # type: ignore[import-untyped]
 
 from tests.support.command import Neardup, embedded
 from tests.support.exported_pairs import read_xlsx
-from tests.support.http_service import http_service
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MARATHI, TELUGU
-from tests.support.sample_texts import STORIES
-from tests.support.transliteration import transliterated
+from tests.support.sample_texts import STORIES, transliterated
+from tests.support.service import http_service
 
 Doors = dict[str, float]
 PAGE = "<article><div class=story><p>{}</p></div></article>"

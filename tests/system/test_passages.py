@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Neardup
-from tests.support.generated_stories import configuration
-from tests.support.planted_passages import Planted, plant
+from tests.support.generated_stories import Planted, configuration, plant
 
 
 @pytest.fixture(scope="module")

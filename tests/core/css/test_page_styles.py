@@ -17,9 +17,9 @@ from neardup.core.text.story import Parts, Story
 from selectolax.lexbor import LexborNode
 
 from tests.support.languages import ENGLISH, TEXTS
+from tests.support.random_pages import SHEET, STORY, in_template
 from tests.support.rendered_pages import generated_rules, generated_story
 from tests.support.sampling import CHAOS
-from tests.support.site_template import SHEET, STORY, in_template
 
 unhurried = settings(deadline=None)
 

@@ -18,9 +18,9 @@ from neardup.core.text.normalize import tokenize
 from neardup.records import Language, MarkReason, Skip
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.support.html_pieces import BLOCKS, BROKEN, INVISIBLE, NOISE, TAGS, WORDS
 from tests.support.languages import SAMPLED, TEXTS
 from tests.support.paths import SAMPLES
+from tests.support.random_pages import BLOCKS, BROKEN, INVISIBLE, NOISE, TAGS, WORDS
 
 STORY = Extraction("article .story, div.post-body", (".share", ".author-note"))
 EXTRACTIONS = [

@@ -19,8 +19,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.text.parsing import parse, parse_with_kept_parser
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.support.random_pages import random_page
-from tests.support.site_template import in_template
+from tests.support.random_pages import in_template, random_page
 from tests.support.styled_pages import styled_page
 
 pytestmark = pytest.mark.native

@@ -49,11 +49,10 @@ from neardup.core.verify.tiers import (
 )
 from neardup.records import MIN_BLOCK, Assessment, Candidate, Kind, Language, PairedStory, Signals
 
+from tests.support.builders import text_of_words
 from tests.support.languages import HINDI, MARATHI, ODIA, SAMPLED, TELUGU, TEXTS
-from tests.support.sample_texts import STORIES
+from tests.support.sample_texts import STORIES, transliterated
 from tests.support.sampling import CHAOS, count_examples
-from tests.support.transliteration import transliterated
-from tests.support.words import text_of_words
 
 unhurried = settings(deadline=None)
 vocabulary = st.sampled_from([word for text in TEXTS.values() for word in tokenize(text)][:12])

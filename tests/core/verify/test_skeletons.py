@@ -21,10 +21,9 @@ from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
 from neardup.records import Assessment, Language, Signals
 
+from tests.support.builders import text_of_words
 from tests.support.languages import ENGLISH, GUJARATI, SAMPLED, TAMIL, TELUGU
-from tests.support.sample_texts import STORIES
-from tests.support.transliteration import transliterated
-from tests.support.words import text_of_words
+from tests.support.sample_texts import STORIES, transliterated
 
 INDIC = [language for language in SAMPLED if language != ENGLISH]
 FORWARD = {language: [text_of_words(tokenize(text)) for text in STORIES[language]] for language in SAMPLED}

@@ -19,7 +19,7 @@ from neardup.records import Assessment
 
 from tests.core.verify.test_alignment import prose
 from tests.core.verify.test_alignment import stories as all_stories
-from tests.support.words import text_of_words
+from tests.support.builders import text_of_words
 
 unhurried = settings(deadline=None)
 stories = all_stories.filter(bool)

@@ -14,9 +14,9 @@ from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
 from neardup.records import Language
 
+from tests.support.builders import text_of_words
 from tests.support.graphemes import GRAPHEME_PARTS
 from tests.support.languages import TEXTS
-from tests.support.words import text_of_words
 
 COMPARED = ("normalised", "text_hash", "script", "nbytes")
 ARRAYS = ("word_hashes", "shingles", "skeleton_hashes", "skeleton_grams", "passages")

@@ -18,12 +18,12 @@ from playwright.sync_api import Browser, expect
 
 from tests.moderation.browser.conftest import configured
 from tests.support.command import Neardup
-from tests.support.complaints import put_complaint
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, find_violations, serving, signed_in, take_shot
-from tests.support.desk_corpus import prose, write
+from tests.support.desk_client import prose, write
 from tests.support.languages import HINDI
 from tests.support.sampling import crossed
+from tests.support.verdicts import put_complaint
 
 AUDITED = (
     "/",

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 from tests.moderation.browser.conftest import filled
 from tests.support.command import Neardup
 from tests.support.desk_browser import Desk, Moderator, serving, signed_in
-from tests.support.desk_corpus import prose, write
+from tests.support.desk_client import prose, write
 from tests.support.sampling import sample_cases
 
 ATTACKS = {

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.moderation.browser.conftest import copy_of, filled, restore
 from tests.support.command import Neardup
 from tests.support.desk_browser import Desk, Moderator, decide_by_keys, find_violations, serving, signed_in
-from tests.support.desk_corpus import cluster_of, pairs_of
+from tests.support.desk_client import cluster_of, pairs_of
 
 TwoModerators = tuple[Desk, Moderator, Moderator]
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 from tests.moderation.browser.conftest import filled
 from tests.support.command import Neardup
 from tests.support.desk_browser import NARROW, WIDE, serving, signed_in
-from tests.support.desk_corpus import ALPHABET, prose, write
+from tests.support.desk_client import ALPHABET, prose, write
 
 ARABIC = str.maketrans({letter: chr(0x0628 + n % 19) for n, letter in enumerate(ALPHABET)})
 MODERATOR, NOTE = "علی 2", "ٹھیک 5 (ok)"

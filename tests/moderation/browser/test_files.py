@@ -21,9 +21,8 @@ from tests.moderation.evidence.test_page import ATTACKS
 from tests.support.command import Neardup
 from tests.support.compared_stories import THRESHOLDS, story_of
 from tests.support.desk_browser import NARROW, WIDE, take_shot
+from tests.support.exported_pairs import TITLES, pair
 from tests.support.exported_pairs import page as write
-from tests.support.exported_pairs import pair
-from tests.support.hostile_titles import TITLES
 from tests.support.languages import CODES, ENGLISH, HINDI, MALAYALAM, SAMPLED, TAMIL
 from tests.support.sample_texts import AROUND, STORIES
 

@@ -13,12 +13,11 @@ from playwright.sync_api import Page, expect
 
 from tests.moderation.browser.conftest import configured, copy_of, restore
 from tests.support.command import Neardup
-from tests.support.complaints import CONTACT, PERSON, STATEMENT
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_browser import Desk, Moderator, find_violations, serving
-from tests.support.desk_corpus import prose, write
+from tests.support.desk_client import prose, write
 from tests.support.languages import HINDI
-from tests.support.verdicts import give_verdict
+from tests.support.verdicts import CONTACT, PERSON, STATEMENT, give_verdict
 
 ORIGINAL, COPY = 1000, 1001  # by asha and by copier
 REMOVED, RETURNED = 2001, 3001  # copies of one text: that by copier was removed, that by the account new came later

@@ -12,7 +12,7 @@ from tests.moderation.browser.conftest import configured, copy_of, restore
 from tests.support.command import Neardup
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_browser import NARROW, WIDE, Desk, Moderator, find_violations, serving, signed_in
-from tests.support.desk_corpus import prose, write
+from tests.support.desk_client import prose, write
 from tests.support.languages import HINDI, URDU
 
 HINDI_STORY, URDU_STORY, SOURCES = 5010, 6010, 10

@@ -18,9 +18,9 @@ from neardup.moderation.webhook import LINES
 from neardup.records import Mark, MarkReason, Skip, Skipped, Story
 
 from tests.support.builders import flag_pair
-from tests.support.complaints import PERSON, put_complaint
 from tests.support.desk_client import Client, desk, named_client
 from tests.support.languages import HINDI, TAMIL
+from tests.support.verdicts import PERSON, put_complaint
 
 
 @pytest.fixture

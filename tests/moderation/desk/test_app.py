@@ -24,10 +24,9 @@ from neardup.records import Verdict
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.builders import commit, fingerprinted, flag_pair, verify_pending
-from tests.support.complaints import put_complaint
 from tests.support.desk_client import OPEN, TOKEN, Client, desk, named_client
 from tests.support.languages import TAMIL
-from tests.support.verdicts import give_verdict
+from tests.support.verdicts import give_verdict, put_complaint
 
 REQUESTS = int(os.environ.get("REQUESTS", "15"))
 IDS = (

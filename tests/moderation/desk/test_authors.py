@@ -17,8 +17,7 @@ from neardup.records import Verdict
 from neardup.source.parse import quote_id
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_client import desk, get, hidden_fields, named_client, send, sign_in
-from tests.support.desk_corpus import prose
+from tests.support.desk_client import desk, get, hidden_fields, named_client, prose, send, sign_in
 from tests.support.languages import HINDI, TAMIL
 from tests.support.verdicts import give_verdict
 

@@ -34,8 +34,7 @@ from neardup.source.parse import parse_id
 
 from tests.support.builders import commit, fingerprint_of
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_client import get, named_client
-from tests.support.desk_corpus import prose
+from tests.support.desk_client import get, named_client, prose
 from tests.support.languages import HINDI, SAMPLED
 from tests.support.verdicts import give_verdict
 

@@ -14,12 +14,10 @@ from neardup.ledger.complaints import Complaint
 from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, Right, add_moderator
 from neardup.records import Verdict
 
-from tests.support.complaints import CONTACT, PERSON, STATEMENT, put_complaint
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_client import LOOPBACK, Client, desk, form_token, get, named_client, send, sign_in
-from tests.support.desk_corpus import prose
+from tests.support.desk_client import LOOPBACK, Client, desk, form_token, get, named_client, prose, send, sign_in
 from tests.support.languages import HINDI
-from tests.support.verdicts import decide_case, give_verdict
+from tests.support.verdicts import CONTACT, PERSON, STATEMENT, decide_case, give_verdict, put_complaint
 
 STORY, ORIGINAL = 101, 100
 TEXT = prose(1, 200).split()

@@ -21,11 +21,11 @@ from neardup.moderation.desk.moderators import Moderator, add_moderator
 from neardup.moderation.export.tables import MEANING_COLUMNS
 
 from tests.support.command import Neardup, environment
-from tests.support.complaints import put_complaint
-from tests.support.deploy_files import DEPLOY
 from tests.support.desk_browser import serving
 from tests.support.desk_client import desk
 from tests.support.drawn_requests import MODES, assert_described, list_operations, load_operations
+from tests.support.paths import DEPLOY
+from tests.support.verdicts import put_complaint
 
 DOCUMENTATION = (DEPLOY / "docs" / "export-and-desk.md").read_text(encoding="utf-8").partition("### JSON API\n")[2]
 PLACEHOLDERS = {"story": "ID", "author": "ID", "decision": "N", "number": "N", "a": "A", "b": "B"}  # as it writes them

@@ -14,8 +14,7 @@ from neardup.moderation.desk.moderators import NAME_COOKIE, Moderator, Right, ad
 from neardup.moderation.permissions import import_csv
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_client import desk, form_token, get, hidden_fields, named_client, send, sign_in
-from tests.support.desk_corpus import prose
+from tests.support.desk_client import desk, form_token, get, hidden_fields, named_client, prose, send, sign_in
 from tests.support.languages import HINDI, TAMIL
 
 TEXT = prose(1, 200).split()

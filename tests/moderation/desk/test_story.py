@@ -26,8 +26,7 @@ from rich.console import Console
 
 from tests.support.builders import commit, fingerprint_of
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_client import get, hidden_fields, named_client, send
-from tests.support.desk_corpus import prose
+from tests.support.desk_client import get, hidden_fields, named_client, prose, send
 from tests.support.languages import HINDI, TAMIL
 
 OWN, FIRST, SECOND, THIRD = (prose(n, 200).split() for n in range(4))

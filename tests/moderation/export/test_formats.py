@@ -22,8 +22,17 @@ from neardup.records import Language
 from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
 from pyarrow import parquet  # type: ignore[import-untyped]
 
-from tests.support.exported_pairs import ATTACKING, of_csv, of_xlsx, pair, pairs_of, read_csv, read_jsonl, read_xlsx
-from tests.support.hostile_titles import TITLES
+from tests.support.exported_pairs import (
+    ATTACKING,
+    TITLES,
+    of_csv,
+    of_xlsx,
+    pair,
+    pairs_of,
+    read_csv,
+    read_jsonl,
+    read_xlsx,
+)
 from tests.support.languages import TEXTS
 
 SIGNS = "=+-@"

@@ -22,8 +22,7 @@ from neardup.moderation.templating import make_visible
 from neardup.records import Fingerprinted, Kind, Language, Signals, Story
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.support.builders import commit, fingerprint_of, flag_pair, ledger_in_memory
-from tests.support.copied_spans import flag_spans, spans_of
+from tests.support.builders import commit, fingerprint_of, flag_pair, flag_spans, ledger_in_memory, spans_of
 from tests.support.exported_pairs import ATTACKING, page, pair, pairs_of
 from tests.support.languages import CODES, HINDI, TAMIL, TEXTS
 

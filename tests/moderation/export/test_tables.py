@@ -23,8 +23,7 @@ from neardup.records import Fingerprinted, Story, Verdict, format_time
 from pyarrow import parquet  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
-from tests.support.builders import commit, fingerprint_of, ledger_in_memory
-from tests.support.copied_spans import flag_spans, spans_of
+from tests.support.builders import commit, fingerprint_of, flag_spans, ledger_in_memory, spans_of
 from tests.support.exported_pairs import of_csv, read_csv, read_jsonl, read_xlsx
 from tests.support.languages import HINDI
 from tests.support.verdicts import decide_case

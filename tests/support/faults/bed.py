@@ -22,9 +22,9 @@ from neardup.retry import ATTEMPTS
 
 from tests.support.command import COMMON, Neardup
 from tests.support.faults.fault_proxy import Proxy, proxied
-from tests.support.ledger_state import state
 from tests.support.paths import SAMPLES
 from tests.support.s3_server import object_server
+from tests.support.samples import state
 
 TIMEOUT_SECONDS = 0.25  # of a request: so long a fault that says nothing is waited for
 BUCKET = "stories"

@@ -1,7 +1,7 @@
-"""A proxy that injects faults between neardup and a real HTTP server.
+"""A proxy that injects faults between neardup and a real HTTP server, and what a run says of them.
 
 It runs in one thread with one event loop, and supports GET and HEAD.  A request gets the next fault planned for its
-path, else the fault that `always` returns for the path.
+path, else the fault that `always` returns for the path.  A message that names a page speaks of one fault of that page.
 """
 
 import asyncio
@@ -10,14 +10,48 @@ import socket
 import struct
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager, suppress
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tests.support.faults.connections import Connections
+from tests.support.faults.fault_table import Said
+
+TURNS = 10  # of the event loop: an accepted connection is served, and a closed one has closed its socket, after three
+
+
+class Connections:
+    """Serves each connection until either side closes it, or `end` is called; `accept` is for `start_server`."""
+
+    def __init__(
+        self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[None, None, None]]
+    ) -> None:
+        self._serve = serve
+        self._accepted: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Start to serve the connection of a client."""
+        task = asyncio.create_task(self._serve(reader, writer))
+        task.add_done_callback(lambda _: writer.close())
+        self._accepted[writer] = task
+
+    async def end(self) -> None:
+        """End all connections, and wait until their sockets are closed."""
+        await _turns()
+        for writer, task in self._accepted.items():
+            task.cancel()
+            writer.transport.abort()  # waits for no client to read
+        await asyncio.gather(*self._accepted.values(), return_exceptions=True)
+        await _turns()
+
+
+async def _turns() -> None:
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+
 
 BLANK_LINE = b"\r\n\r\n"
 ETAG, OTHER_MD5 = re.compile(rb"\r\netag: [^\r]*", re.IGNORECASE), b"0" * 32
@@ -168,3 +202,38 @@ def proxied(upstream: str) -> Iterator[Proxy]:
         loop.call_soon_threadsafe(ended.set)
         thread.join()
         loop.close()
+
+
+MESSAGES = {
+    "trying again",
+    "dead-lettered",
+    "a text could not be read",
+    "a text could not be read, its candidates wait",
+}
+BY_MESSAGE, BY_END = "trying again, dead letter, text not read", "run failed"
+
+
+def find_messages(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What the lines of a log say of faults of the store; each names the page."""
+    return [str(line.get("why")) for line in lines if line["event"] in MESSAGES]
+
+
+def explain_faults(
+    injected: Sequence[InjectedFault], lines: Iterable[Mapping[str, Any]], missing: AbstractSet[str], *, failed: bool
+) -> list[tuple[Fault, int, Said]]:
+    """Each kind of fault, how many there were, and what says so.
+
+    The `lines` are those of the log, `missing` the paths of dead letters for missing pages, and `failed` the run.
+    """
+    messages, by_path = find_messages(lines), defaultdict[str, list[Fault]](list)
+    for fault in injected:
+        by_path[fault.path].append(fault.kind)
+    said, unsaid = Counter[Fault](), Counter[Fault]()
+    for path, faults in by_path.items():
+        count = sum(path in message for message in messages) + (path in missing)
+        said.update(faults[:count])
+        unsaid.update(faults[count:])
+    return [
+        *((fault, n, Said(BY_MESSAGE, n)) for fault, n in said.items()),
+        *((fault, n, Said(BY_END, n if failed else 0)) for fault, n in unsaid.items()),
+    ]

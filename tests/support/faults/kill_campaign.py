@@ -10,8 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from tests.support.faults.command_driver import Driver, StopPoint
-from tests.support.faults.command_sequence import COMMANDS, Deployment
+from tests.support.faults.command_driver import COMMANDS, Deployment, Driver, StopPoint
 from tests.support.faults.consistency import INDEXES, State, state_of
 from tests.support.faults.fault_table import Row, Said, find_crashed, make_row
 from tests.support.faults.killed_command import MESSAGE, START, STATEMENT

@@ -37,7 +37,7 @@ from redis.asyncio.connection import AbstractConnection
 
 from tests.support import forked_readers
 from tests.support.checked_ledger import checked_ledger
-from tests.support.loaded_program import load_program
+from tests.support.forked_command import load_program
 from tests.support.sampling import CHAOS
 
 STEPS: dict[str, list[tuple[Any, str]]] = {
