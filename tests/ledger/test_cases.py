@@ -21,9 +21,8 @@ from neardup.ledger.case_queue import CaseSelection
 from neardup.ledger.cases import DAY_MS, OpenCases, Waiting
 from neardup.records import DECIDING, Kind, Verdict
 
-from tests.support.builders import flag_pair, ledger_in_memory
+from tests.support.builders import flag_pair, ledger_in_memory, spans_of
 from tests.support.changing_ledger import LATEST, WORDS, ChangingLedger, pairs
-from tests.support.copied_spans import spans_of
 from tests.support.languages import HINDI
 from tests.support.sampling import count_examples
 

@@ -19,8 +19,7 @@ from neardup.core.verify.tiers import EXACT, PARTIAL, TRANSLITERATED
 from neardup.records import MIN_BLOCK, Language
 
 from tests.support.languages import CODES, ENGLISH, KANNADA, SAMPLED, TEXTS
-from tests.support.sample_texts import STORIES, rng
-from tests.support.transliteration import transliterated
+from tests.support.sample_texts import STORIES, rng, transliterated
 
 
 @pytest.mark.parametrize(("language", "code"), CODES.items())
