@@ -37,7 +37,7 @@ from neardup.moderation.case_file import (
     render_notice,
     render_pdf,
 )
-from neardup.query.evidence import LoadedStory
+from neardup.query.compare import LoadedStory
 from neardup.records import Language, Mark, MarkReason, Skip, Skipped, Story, Verdict, format_percent
 
 from tests.support.copying_story import CopiedFrom, write_copying_story

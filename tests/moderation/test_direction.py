@@ -10,7 +10,7 @@ from neardup.core.languages import SHIPPED
 from neardup.ledger import connect
 from neardup.moderation.evidence.page import render_evidence
 from neardup.moderation.export.write import ExportOptions, write
-from neardup.query.evidence import find_evidence
+from neardup.query.compare import find_evidence
 from neardup.records import Fingerprinted, Language, Story
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 

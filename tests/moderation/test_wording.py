@@ -19,7 +19,7 @@ from neardup.moderation.wording import (
     list_warnings,
     name_kind,
 )
-from neardup.query.evidence import Evidence, LoadedStory, UnreadableStory, find_evidence, read_evidence
+from neardup.query.compare import Evidence, LoadedStory, UnreadableStory, find_evidence, read_evidence
 from neardup.records import format_count, format_percent
 
 from tests.support.compared_stories import THRESHOLDS, sample, story_of

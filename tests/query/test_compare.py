@@ -16,7 +16,7 @@ from neardup.core.text.normalize import tokenize
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import PARTIAL, PASSAGE, REWRITTEN, SIMILAR
 from neardup.moderation.evidence.terminal import SHOWN_PASSAGES, render_pair
-from neardup.query.evidence import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, find_evidence
+from neardup.query.compare import CONTEXT_WORDS, Evidence, Excerpt, LoadedStory, find_evidence
 from neardup.records import MIN_BLOCK, Language
 from rich.cells import cell_len
 from rich.console import Console

@@ -27,8 +27,7 @@ from neardup.ledger.passages import CommonPassage
 from neardup.moderation.evidence.alignment import Highlight, align_stories, list_stretches
 from neardup.moderation.export.tables import convert_story_row, export_row, make_whole_row
 from neardup.query.check import CheckResult, Submission
-from neardup.query.compare import read_common
-from neardup.query.evidence import Evidence, choose_thresholds, find_evidence
+from neardup.query.compare import Evidence, choose_thresholds, find_evidence, read_common
 from neardup.records import Language
 
 from tests.support.checked_ledger import CheckedLedger, checked_ledger, text_of

@@ -6,7 +6,7 @@ from neardup.config import Thresholds
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_page_text
 from neardup.core.verify.text import Text
-from neardup.query.evidence import LoadedStory
+from neardup.query.compare import LoadedStory
 
 from tests.support.graphemes import GRAPHEME_PARTS
 from tests.support.languages import SAMPLED, TEXTS

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from neardup.ledger.marks import MarkedAuthor, MarkedStory
     from neardup.moderation.case_file import CaseFile
     from neardup.option_values import Format, Target
-    from neardup.query.evidence import LoadedStory, UnreadableStory
+    from neardup.query.compare import LoadedStory, UnreadableStory
 
 
 Form = Literal["html", "pdf", "notice"]

@@ -37,8 +37,7 @@ from neardup.moderation.wording import (
     list_warnings,
     read_dates,
 )
-from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, find_language
+from neardup.query.compare import LoadedStory, UnreadableStory, describe_stories, find_evidence, find_language
 from neardup.records import STATUSES, Kind, Language, Marks, ShownId, format_percent, is_work, show_id
 
 COMPARED_SOURCES = 8  # whose texts are read; the others are listed

@@ -17,7 +17,7 @@ from neardup.ledger.complaints import DISMISSED, STORY_REMOVED, UPHELD, Step
 from neardup.ledger.serials import SerialMatch
 from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.interface import gettext, ngettext, number, translate_later
-from neardup.query.evidence import Evidence, StoryFacts
+from neardup.query.compare import Evidence, StoryFacts
 from neardup.query.similarity import SimilarityReport
 from neardup.records import (
     PERMITTED,

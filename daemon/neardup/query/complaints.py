@@ -22,8 +22,15 @@ from neardup.ledger.complaints import Complaint, Duplicate, NewComplaint
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import explain
 from neardup.query.check import Checker, Examined, Submission
-from neardup.query.compare import describe_stories, load_story, read_common
-from neardup.query.evidence import Evidence, LoadedStory, choose_thresholds, find_evidence
+from neardup.query.compare import (
+    Evidence,
+    LoadedStory,
+    choose_thresholds,
+    describe_stories,
+    find_evidence,
+    load_story,
+    read_common,
+)
 from neardup.records import LONGEST_PERSON, LONGEST_STATEMENT, Assessment, Language, Signals, format_time, show_id
 
 CHECK_SECONDS = 30.0

@@ -28,8 +28,7 @@ from neardup.errors import IndexDamaged
 from neardup.index.words import BEGINNING, Position, WordIndex
 from neardup.ledger import Ledger, files, read, runs, versions
 from neardup.pipeline.passage_sync import PassageSync
-from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory, UnreadableStory
+from neardup.query.compare import LoadedStory, UnreadableStory, describe_stories
 
 ROWS_AT_ONCE = 5_000
 NUMBERS_AT_ONCE = 200

@@ -13,8 +13,7 @@ from neardup.ledger.marks import explain_no_fingerprint, read_marks
 from neardup.ledger.serials import SerialMatch
 from neardup.ledger.similarities import Similarity, Source
 from neardup.pages.reader_pool import OpenReaderPool
-from neardup.query.compare import describe_stories, load_story
-from neardup.query.evidence import LoadedStory, UnreadableStory
+from neardup.query.compare import LoadedStory, UnreadableStory, describe_stories, load_story
 from neardup.records import Kind, Language, Marks, ShownId, format_time
 
 

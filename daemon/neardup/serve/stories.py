@@ -19,8 +19,14 @@ from neardup.ledger import flags, now_ms, removed_texts, similarities, snapshot,
 from neardup.ledger.flags import JOINING, Selection, find_earlier_story
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.check import CheckResult, Match, Submission
-from neardup.query.compare import describe_stories, load_story, read_common
-from neardup.query.evidence import LoadedStory, choose_thresholds, find_evidence
+from neardup.query.compare import (
+    LoadedStory,
+    choose_thresholds,
+    describe_stories,
+    find_evidence,
+    load_story,
+    read_common,
+)
 from neardup.query.proof import prove
 from neardup.records import Limit, Mark, MarkReason, Skip, Spans, show_id
 from neardup.serve import messages

@@ -13,7 +13,7 @@ import pytest
 from neardup.core.languages import SHIPPED
 from neardup.core.verify.clusters import find_clusters
 from neardup.moderation.evidence.page import lay_out, render_evidence
-from neardup.query.evidence import find_evidence
+from neardup.query.compare import find_evidence
 from neardup.records import Language
 from playwright.sync_api import Browser, Page, expect
 

@@ -25,7 +25,7 @@ from neardup.moderation.evidence.alignment import (
     align_stories,
     list_stretches,
 )
-from neardup.query.evidence import LoadedStory, find_evidence
+from neardup.query.compare import LoadedStory, find_evidence
 from neardup.records import Language
 
 from tests.support.compared_stories import THRESHOLDS, every_language, every_planted_pair, sample, story_of, wild_texts

@@ -21,7 +21,7 @@ from neardup.core.verify.clusters import Edge, find_clusters
 from neardup.core.verify.text import Text
 from neardup.moderation.evidence.page import MAX_DRAWN, SIZE, Graph, lay_out, render_evidence
 from neardup.moderation.templating import INVISIBLE, make_visible
-from neardup.query.evidence import LoadedStory, UnreadableStory, find_evidence, read_evidence
+from neardup.query.compare import LoadedStory, UnreadableStory, find_evidence, read_evidence
 from neardup.records import Language, format_readable_time
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 

@@ -21,7 +21,7 @@ from neardup.ledger.passages import CommonPassage
 from neardup.ledger.similarities import Similarity, Source, leave_out
 from neardup.moderation.evidence.alignment import Fold, Highlight, Paragraph
 from neardup.moderation.evidence.story_report import COLOURS, StoryReport, find_common_words, make_story_report
-from neardup.query.evidence import LoadedStory
+from neardup.query.compare import LoadedStory
 from neardup.records import Spans
 
 from tests.support.builders import ledger_in_memory

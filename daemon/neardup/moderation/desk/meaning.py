@@ -30,8 +30,7 @@ from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import Desk, announce_undo, announce_verdict, get_desk, load_text
 from neardup.moderation.interface import translate_later
-from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory
+from neardup.query.compare import LoadedStory, describe_stories
 from neardup.records import Verdict
 
 PAGE_SIZE = 50

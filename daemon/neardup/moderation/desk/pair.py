@@ -34,8 +34,14 @@ from neardup.moderation.desk.permissions import make_prefilled_query
 from neardup.moderation.evidence.page import Graph, draw_cluster, find_passage, make_template_values
 from neardup.moderation.interface import translate_later
 from neardup.moderation.wording import describe_history, describe_serial_match
-from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory, UnreadableStory, choose_thresholds, find_evidence, read_evidence
+from neardup.query.compare import (
+    LoadedStory,
+    UnreadableStory,
+    choose_thresholds,
+    describe_stories,
+    find_evidence,
+    read_evidence,
+)
 from neardup.records import Language, ShownId
 
 

@@ -21,9 +21,8 @@ from neardup.ledger import Ledger, cases, connect, now_ms, permissions, read, sn
 from neardup.moderation.desk.moderators import Keys, LoginLimit, Moderator
 from neardup.moderation.interface import gettext
 from neardup.pages.reader_pool import ReaderPool
-from neardup.query.compare import load_story
+from neardup.query.compare import LoadedStory, UnreadableStory, load_story
 from neardup.query.complaints import Complaints
-from neardup.query.evidence import LoadedStory, UnreadableStory
 from neardup.query.search import PassageSearch, TextSearch, TitleSearch
 from neardup.records import Verdict
 from neardup.telemetry.log import log, log_phase

@@ -14,8 +14,7 @@ from neardup.ledger import authors, flags, stories, story_rows
 from neardup.moderation.desk.addresses import make_author_url, make_story_url
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import Desk, get_desk, load_text
-from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory
+from neardup.query.compare import LoadedStory, describe_stories
 from neardup.query.search import LATEST_STORIES, SURE_WORDS, measure_share_held
 from neardup.records import ShownId
 from neardup.source.parse import LONGEST_NAME, parse_id

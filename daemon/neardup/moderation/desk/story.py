@@ -35,8 +35,7 @@ from neardup.moderation.desk.parts import get_desk, load_text
 from neardup.moderation.evidence.story_report import COLOURS, find_common_words, make_story_report
 from neardup.moderation.interface import CURRENT, ENGLISH, translate_later
 from neardup.moderation.wording import describe_history, describe_rest, describe_similarity, list_similarity_findings
-from neardup.query.compare import describe_stories
-from neardup.query.evidence import LoadedStory
+from neardup.query.compare import LoadedStory, describe_stories
 from neardup.query.proof import prove
 from neardup.records import Marks, ShownId
 from neardup.source.parse import parse_id

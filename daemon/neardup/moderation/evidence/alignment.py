@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from neardup.core.text.normalize import Located
-from neardup.query.evidence import CopiedPassage, Evidence, LoadedStory, WordSpans
+from neardup.query.compare import CopiedPassage, Evidence, LoadedStory, WordSpans
 
 CONTEXT_WORDS = 20  # words of other text left open beside highlighted text, and at both ends of a story
 MIN_FOLDED_WORDS = 25  # folding fewer words would save no space
@@ -181,7 +181,7 @@ class ShownSpan(Struct, frozen=True):
 
 
 def align_stories(facts: Evidence, a: LoadedStory, b: LoadedStory) -> AlignedStories:
-    """Highlight what `query.evidence` found in both texts.  Passages are numbered from 1, in A's order."""
+    """Highlight what `query.compare` found in both texts.  Passages are numbered from 1, in A's order."""
     shown_a, shown_b = list_stretches(facts)
     text_a, text_b = a.text.located, b.text.located
     spans_a, spans_b = convert_to_spans(text_a, shown_a), convert_to_spans(text_b, shown_b)

@@ -21,13 +21,15 @@ from neardup.moderation.evidence.alignment import align_stories, list_story_high
 from neardup.moderation.export.target import write_atomically
 from neardup.moderation.templating import load_assets, make_environment
 from neardup.moderation.wording import describe_cluster_order
-from neardup.query.compare import Comparer, load_pair, read_common
-from neardup.query.evidence import (
+from neardup.query.compare import (
+    Comparer,
     Evidence,
     LoadedStory,
     UnreadableStory,
     choose_thresholds,
     find_evidence,
+    load_pair,
+    read_common,
     read_evidence,
 )
 

@@ -26,7 +26,7 @@ from neardup.moderation.evidence.alignment import (
     convert_to_spans,
     cut_blocks,
 )
-from neardup.query.evidence import LoadedStory
+from neardup.query.compare import LoadedStory
 from neardup.records import Language, Spans
 
 COLOURS = 8  # the sources with the largest shares have one each; all others share the colour 0

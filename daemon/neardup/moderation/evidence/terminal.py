@@ -14,7 +14,7 @@ from rich.text import Text
 
 from neardup.ledger.marks import describe_marks
 from neardup.moderation.wording import describe_pair_order, get_dates, list_dates, name_rare_words, name_sources
-from neardup.query.evidence import Evidence, Excerpt, StoryFacts
+from neardup.query.compare import Evidence, Excerpt, StoryFacts
 from neardup.query.similarity import PassageOfStory, SimilarityReport, SourceReport
 from neardup.records import format_percent, format_readable_time
 

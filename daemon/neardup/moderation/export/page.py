@@ -32,8 +32,15 @@ from neardup.moderation.evidence.alignment import PassagePair, align_stories, li
 from neardup.moderation.export.tables import PAIRS, ExportRow, export_row
 from neardup.moderation.templating import make_environment, make_font_rules, make_page_values, read_static
 from neardup.pages.reader_pool import OpenReaderPool, ReaderPool
-from neardup.query.compare import load_story
-from neardup.query.evidence import Evidence, LoadedStory, StoryFacts, UnreadableStory, find_evidence, find_language
+from neardup.query.compare import (
+    Evidence,
+    LoadedStory,
+    StoryFacts,
+    UnreadableStory,
+    find_evidence,
+    find_language,
+    load_story,
+)
 from neardup.records import Kind, Language
 from neardup.telemetry.log import log
 
