@@ -55,7 +55,7 @@ def scanned(folder: Path) -> tuple[int, int]:
     ):
         config = make_config(ledger, listing.url)
         with scan_processes(config) as processes:
-            scanned = scan_documents(config, listing.documents, processes, unwatched, is_kept=False)
+            scanned = scan_documents(config, listing, processes, unwatched, is_kept=False)
             counts = asyncio.run(scanned).summary.counts
     return counts.fingerprinted, counts.flagged.total()
 

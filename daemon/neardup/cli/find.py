@@ -86,9 +86,7 @@ def scan(
         processes = stack.enter_context(scan_processes(config))
 
         async def find_and_write(_: "asyncio.Event") -> "Scan":
-            done = await scan_documents(
-                config, listing.documents, processes, console.show_progress, is_kept=keep is not None
-            )
+            done = await scan_documents(config, listing, processes, console.show_progress, is_kept=keep is not None)
             await _write_copies(config, file_format, html)
             return done
 

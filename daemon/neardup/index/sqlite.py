@@ -19,16 +19,7 @@ from msgspec.structs import replace
 from neardup.core.candidates.banding import BAND_BITS
 from neardup.errors import Fatal, IndexDamaged
 from neardup.index import packed_buckets
-from neardup.index.packed_buckets import (
-    Entry,
-    Spool,
-    SpooledColumn,
-    find_lacking,
-    group_inserted,
-    list_columns,
-    make_missing_additions,
-    spool_batch,
-)
+from neardup.index.packed_buckets import Entry
 from neardup.index.protocol import (
     Bandings,
     Bucket,
@@ -124,8 +115,7 @@ class SqliteIndex:
             new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]
             for language, banding in self._bandings.items():
                 additions = packed_buckets.make_additions(language, new, banding, bits[language])
-                number = language_numbers[language]
-                _append(db, number, additions)
+                _append(db, language_numbers[language], additions)
             _count_growth(db, packed_buckets.count_growth(new))
             if applied is not None and (before is None or applied > before):
                 db.execute("INSERT OR REPLACE INTO index_marks VALUES ('applied', ?)", (applied,))
@@ -159,10 +149,10 @@ class SqliteIndex:
 
     async def build(self, batches: "AsyncIterator[FingerprintArrays]", scratch: Path) -> AsyncGenerator[int, None]:
         """Fill the empty index in one transaction per column, its rows in ascending order."""
-        bits, spool = await self._do(self._bits), Spool(scratch)
+        bits, spool = await self._do(self._bits), packed_buckets.Spool(scratch)
         async for batch in batches:
-            await asyncio.to_thread(spool_batch, spool, batch, self._bandings, bits)
-        for column in list_columns(spool, self._bandings):
+            await asyncio.to_thread(packed_buckets.spool_batch, spool, batch, self._bandings, bits)
+        for column in packed_buckets.list_columns(spool, self._bandings):
             await self._connection.do(partial(_fill_column, spool=spool, column=column))
             yield column.stories
 
@@ -198,7 +188,7 @@ class SqliteIndex:
             db.execute("BEGIN IMMEDIATE")
             language_numbers = _read_language_numbers(db)
             for language, entries in self._lacking(db, stories):
-                _append(db, language_numbers[language], make_missing_additions(entries, stories))
+                _append(db, language_numbers[language], packed_buckets.make_missing_additions(entries, stories))
             db.execute("COMMIT")
 
         await self._do(write)
@@ -206,12 +196,12 @@ class SqliteIndex:
     def _lacking(self, db: sqlite3.Connection, stories: Sequence[Change]) -> list[tuple[Language, list[Entry]]]:
         """The entries that buckets lack of these stories, for some stories of a language at a time."""
         bits, language_numbers, lacking = self._bits(db), _read_language_numbers(db), []
-        for inserted in group_inserted(stories):
+        for inserted in packed_buckets.group_inserted(stories):
             language = inserted.language
             banding = self._bandings[language]
             request = packed_buckets.make_request(language, inserted.fingerprints, banding, bits[language])
             contents = _read_buckets(db, _make_row_keys(language_numbers, request))
-            lacking.append((language, find_lacking(request, contents, inserted, stories)))
+            lacking.append((language, packed_buckets.find_lacking(request, contents, inserted, stories)))
         return lacking
 
     async def find_problem(self) -> str | None:
@@ -263,7 +253,7 @@ def _read_language_numbers(db: sqlite3.Connection) -> dict[Language, int]:
     return dict(db.execute("SELECT language, number FROM index_languages"))
 
 
-def _fill_column(db: sqlite3.Connection, spool: Spool, column: SpooledColumn) -> None:
+def _fill_column(db: sqlite3.Connection, spool: packed_buckets.Spool, column: packed_buckets.SpooledColumn) -> None:
     db.execute("BEGIN IMMEDIATE")
     number = _read_language_numbers(db)[column.language]
     written = ((_make_row_key(number, bucket), added) for bucket, added in column.buckets(spool))

@@ -6,7 +6,7 @@ finds.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 
 import numpy as np
 from msgspec import Struct, field
@@ -17,8 +17,8 @@ from neardup.core.candidates.passage_groups import MOST_COPIES
 from neardup.core.candidates.select import compare
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.sets import are_among_ascending, find_distinct
-from neardup.index.passages.index import PassageIndex, scan_segments
-from neardup.index.passages.postings import HASH_SHIFT, Keys, get_numbers
+from neardup.index.passages.index import PassageIndex
+from neardup.index.passages.postings import HASH_SHIFT, NO_KEYS, Keys, get_numbers, make_keys, select_keys
 from neardup.ledger import Ledger, versions
 from neardup.ledger.passages import list_hashes, read_all_common
 
@@ -86,25 +86,23 @@ async def match_passages(
     """Find the stories that share passage hashes with some stories, given by their ids."""
     wanted = find_distinct(np.concatenate([np.empty(0, np.uint32), *hashes.values()]))
     keys = [part async for part in _read_postings(ledger, passages, wanted)]
-    postings = find_distinct(
-        np.concatenate([np.empty(0, np.uint64), *keys])
-    )  # a story may be in a segment and still in the ledger
+    postings = find_distinct(np.concatenate([NO_KEYS, *keys]))  # a story may be in a segment and still in the ledger
     starts = np.searchsorted(postings, wanted.astype(np.uint64) << HASH_SHIFT)
     ends = np.append(starts[1:], len(postings))
     numbers, most = get_numbers(postings), max(common, MOST_COPIES)
     is_common = are_among_ascending(wanted, await ledger.do(read_all_common))
     for story_id, own in hashes.items():
-        counts: dict[str, defaultdict[int, int]] = {"shared": defaultdict(int), "uncommon": defaultdict(int)}
+        shared, uncommon = defaultdict[int, int](int), defaultdict[int, int](int)
         for place in np.searchsorted(wanted, own).tolist():
             holders = int(ends[place] - starts[place])
             for number in numbers[starts[place] : ends[place]].tolist() if holders <= most else ():
-                counts["shared"][number] += 1
-                counts["uncommon"][number] += not is_common[place]
-        several = [number for number, n in counts["shared"].items() if n >= MIN_SHARED]
+                shared[number] += 1
+                uncommon[number] += not is_common[place]
+        several = [number for number, n in shared.items() if n >= MIN_SHARED]
         ids = await ledger.do(versions.read_ids, several)
         nominated = found[story_id]
-        nominated.shared = {ids[n]: counts["shared"][n] for n in several if ids.get(n, story_id) != story_id}
-        nominated.uncommon = {ids[n]: counts["uncommon"][n] for n in several if n in ids}
+        nominated.shared = {ids[n]: shared[n] for n in several if ids.get(n, story_id) != story_id}
+        nominated.uncommon = {ids[n]: uncommon[n] for n in several if n in ids}
         nominated.left_out += _keep_best(nominated.shared)
 
 
@@ -113,15 +111,7 @@ async def _read_postings(ledger: Ledger, passages: PassageIndex, wanted: Passage
     number = 0
     while rows := await ledger.do(list_hashes, number, STORIES_PER_READ):
         number = rows[-1][0]
-        yield _make_keys(rows, wanted)
-    segments = scan_segments(passages, wanted)
-    while (keys := await asyncio.to_thread(next, segments, None)) is not None:
+        yield select_keys(make_keys([(number, np.frombuffer(packed, np.uint32)) for number, packed in rows]), wanted)
+    scanned = passages.scan(wanted)
+    while (keys := await asyncio.to_thread(next, scanned, None)) is not None:
         yield keys
-
-
-def _make_keys(rows: Sequence[tuple[int, bytes]], wanted: PassageHashes) -> Keys:
-    arrays = [np.frombuffer(packed, np.uint32) for _, packed in rows]
-    hashes = np.concatenate(arrays)
-    numbers = np.repeat(np.array([number for number, _ in rows], np.uint64), [len(array) for array in arrays])
-    among = np.isin(hashes, wanted)
-    return np.asarray(hashes[among].astype(np.uint64) << HASH_SHIFT | numbers[among])

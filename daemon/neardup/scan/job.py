@@ -51,7 +51,8 @@ from neardup.scan.processes import (
     Workers,
     fork_workers,
 )
-from neardup.source.documents import BadDocument, Document, Documents, Listed
+from neardup.scan.request import Listing
+from neardup.source.documents import BadDocument, Document, Listed
 from neardup.source.parse import UNPRINTABLE
 
 DOCUMENTS_AT_A_TIME = 32  # that a process reads
@@ -104,7 +105,7 @@ def scan_processes(config: Config) -> Iterator[Processes]:
 
 async def scan_documents(
     config: Config,
-    documents: Documents,
+    listing: Listing,
     processes: Processes,
     show_progress: Callable[[str], AbstractContextManager[Watch]],
     *,
@@ -121,7 +122,7 @@ async def scan_documents(
     connect(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger, show_progress("scan") as watch:
         await carry_out(
-            job := Scan(config, ledger, documents, processes, watch),
+            job := Scan(config, ledger, listing, processes, watch),
             ledger,
             asyncio.Event(),
             shutdown_seconds=config.run.shutdown_seconds,
@@ -145,13 +146,11 @@ class Scan:
 
     watermark = None
 
-    def __init__(
-        self, config: Config, ledger: Ledger, documents: Documents, processes: Processes, watch: Watch
-    ) -> None:
+    def __init__(self, config: Config, ledger: Ledger, listing: Listing, processes: Processes, watch: Watch) -> None:
         self.summary = RunSummary("scan")
         self._config = config
         self._ledger = ledger
-        self._documents = documents
+        self._listing = listing
         self._processes = processes
         self._watch = watch
         self.progress = Progress(self.summary.counts)
@@ -166,7 +165,7 @@ class Scan:
 
     async def collect_facts(self) -> dict[str, object]:
         """The number of documents, 0 if it is not known."""
-        return {"documents": self._documents.size}
+        return {"documents": self._listing.size}
 
     async def work(self, run_id: int) -> bool:
         """Read and compare all documents."""
@@ -189,12 +188,11 @@ class Scan:
 
     async def _read_all(self, run_id: int) -> int | None:
         """Read the reference and the documents; returns how many of the former are compared, None without one."""
-        if self._documents.reference is None:
-            await self._read_listed(run_id, self._documents.documents)
-            return None
-        await self._read_listed(run_id, self._documents.reference)
-        first_new = len(self._compared)
-        await self._read_listed(run_id, self._documents.documents)
+        first_new = None
+        if self._listing.reference is not None:
+            await self._read_listed(run_id, self._listing.reference)
+            first_new = len(self._compared)
+        await self._read_listed(run_id, self._listing.documents)
         return first_new
 
     async def _read_listed(self, run_id: int, listed: Listed) -> None:
@@ -277,7 +275,7 @@ class Scan:
         counts.add(outcomes)
         keep_examples(counts, outcomes.others, lambda story: find_location(self._config.content, story))
         await self._ledger.do(stories.commit, stories.Batch(outcomes, [], run_id, counts.as_dict(), None))
-        self.progress.size = self._documents.size
+        self.progress.size = self._listing.size
         self._watch(self.progress)
 
     async def _verify_all(self, nominated: NominatedPairs) -> None:

@@ -18,7 +18,6 @@ from neardup.records import Language
 from neardup.source.documents import (
     PAGE_ENDINGS,
     Columns,
-    Documents,
     Listed,
     Spool,
     Table,
@@ -53,10 +52,13 @@ class Request(Struct, frozen=True):
 class Listing(Struct, frozen=True):
     """The documents of a scan, the URL of their texts, and the files of folders that are left out, by ending.
 
+    `reference` are the documents of the reference, if there is one; `size` is the number of all, 0 if it is not known.
     `pages` are the files with markup, unless there are tables.
     """
 
-    documents: Documents
+    documents: Listed
+    reference: Listed | None
+    size: int
     url: str
     left_out: Counter[str]
     pages: Sequence[Path] = ()
@@ -86,14 +88,13 @@ def list_documents(request: Request, spool_file: Path, stdin: Path | None) -> It
         read, url = partial(list_file_documents, root=root, language=request.language), f"file:{root}"
         size = len(reference) + len(files)
         pages = [file for file in (*reference, *files) if file.suffix.lower() in MARKUP_ENDINGS]
-        documents = Documents(read(files), read(reference) if request.reference else None, size)
-        yield Listing(documents, url, left_out, pages)
+        yield Listing(read(files), read(reference) if request.reference else None, size, url, left_out, pages)
         return
     with Spool(spool_file) as spool:
         several = len(files) + len(reference) > 1
         read = partial(_spool_documents, request=request, spool=spool, stdin=stdin, tables=tables, several=several)
-        documents = Documents(read(files), read(reference) if request.reference else None, 0)
-        yield Listing(documents, f"texts:{spool_file}", left_out)
+        url = f"texts:{spool_file}"
+        yield Listing(read(files), read(reference) if request.reference else None, 0, url, left_out)
 
 
 async def _spool_documents(

@@ -62,14 +62,6 @@ class BadDocument(Struct, frozen=True):
 Listed = AsyncIterator[Document | BadDocument]
 
 
-class Documents(Struct, frozen=True):
-    """The documents to scan, and those of a reference, if there is one; `size` is their number, 0 if not known."""
-
-    documents: Listed
-    reference: Listed | None
-    size: int
-
-
 async def list_file_documents(files: Iterable[Path], *, root: Path, language: Language | None) -> Listed:
     """The files, which are below the folder `root`, named by their paths."""
     for file in files:

@@ -219,9 +219,9 @@ def _join_prints(config: Config) -> Callable[[Batches], Batches]:
             languages = prints.arrays[0][found.right]
             same = have_same_text(prints, found.left, found.right)
             pairs = ids[found.left], ids[found.right]
-            yield _make_pairs_batch([*pairs, languages, found.rows, found.bits, None, same, None])
-        for language in np.flatnonzero(left_out).tolist():
-            yield _make_left_out_batch(language, int(left_out[language]))
+            yield _make_batch(PAIRS, [*pairs, languages, found.rows, found.bits, None, same, None])
+        lacking = np.flatnonzero(left_out)
+        yield _make_batch(PAIRS, [None, None, lacking, None, None, None, None, left_out[lacking]])
 
     return join
 
@@ -233,14 +233,9 @@ def _count_first_parts(cut: Cut) -> Indices:
     return np.add.reduceat(((parts == first) & (first < second)).astype(np.int64), cut.edges[:-1])
 
 
-def _make_left_out_batch(language: int, pairs: int) -> pa.RecordBatch:
-    """The row of PAIRS that says how many pairs of a language were left out."""
-    return _make_pairs_batch([None, None, np.array([language]), None, None, None, None, np.array([pairs])])
-
-
-def _make_pairs_batch(columns: list[Any]) -> pa.RecordBatch:
-    """Columns in the order of PAIRS, None for one without values -> a record batch."""
-    schema, size = parse_schema(PAIRS), len(next(column for column in columns if column is not None))
+def _make_batch(names: str, columns: list[Any]) -> pa.RecordBatch:
+    """Columns in the order of `names`, None for one without values -> a record batch."""
+    schema, size = parse_schema(names), len(next(column for column in columns if column is not None))
     arrays = [
         pa.nulls(size, kind) if column is None else pa.array(column).cast(kind)
         for column, kind in zip(columns, schema.types, strict=True)
@@ -286,9 +281,8 @@ def _explode_postings(names: list[Language]) -> Callable[[Batches], Batches]:
             languages = np.array([number_of[name] for name in batch["language"].to_pylist()], np.int32)
             hashes = np.frombuffer(b"".join(passages), "<u4").astype(np.int64)
             keys = copy_keys(batch["simhash"].to_pylist(), batch["signature"].to_pylist()).view(np.int32)
-            columns = [pa.array(hashes), batch["id"].take(pa.array(stories))]
-            columns += [pa.array(languages[stories]), pa.array(keys[stories])]
-            yield pa.RecordBatch.from_arrays(columns, ["hash", "id", "language", "copy_key"])
+            ids = batch["id"].to_numpy()
+            yield _make_batch(POSTINGS, [hashes, ids[stories], languages[stories], keys[stories]])
 
     return explode
 
@@ -308,7 +302,7 @@ def count_holders(common: int) -> Callable[[Batches], Batches]:
             is_common = (sizes > most) | (different > common)
             each = np.repeat(sizes, sizes)
             kept = (each > 1) & ~np.repeat(is_common, sizes)
-            yield _make_shared_batch(hashes[kept], ids[kept], languages[kept], each[kept])
+            yield _make_batch(SHARED, [hashes[kept], ids[kept], languages[kept], each[kept]])
             for bucket in np.flatnonzero(is_common).tolist():
                 rows = slice(*part.edges[bucket : bucket + 2])
                 found = _CommonHash(
@@ -336,17 +330,7 @@ class _CommonHash(NamedTuple):
     def batch(self) -> pa.RecordBatch:
         languages = np.array(sorted(self.languages))
         size = len(languages)
-        return _make_shared_batch(np.full(size, self.hash), None, languages, np.full(size, self.members))
-
-
-def _make_shared_batch(hashes: Any, ids: Any, languages: Any, holders: Any) -> pa.RecordBatch:
-    columns = [
-        pa.array(hashes, pa.int64()),
-        pa.nulls(len(hashes), pa.int64()) if ids is None else pa.array(ids, pa.int64()),
-        pa.array(languages.astype(np.int32)),
-        pa.array(holders, pa.int64()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, ["hash", "id", "language", "holders"])
+        return _make_batch(SHARED, [np.full(size, self.hash), None, languages, np.full(size, self.members)])
 
 
 def _explode_hashes(batches: Batches) -> Batches:
@@ -377,6 +361,6 @@ def _join_hashes(config: Config) -> Callable[[Batches], Batches]:
             same = have_same_text(prints, found.left, found.right)
             languages = prints.arrays[0][found.right]
             pairs = ids[found.left], ids[found.right]
-            yield _make_pairs_batch([*pairs, languages, None, None, found.shared, same, None])
+            yield _make_batch(PAIRS, [*pairs, languages, None, None, found.shared, same, None])
 
     return join

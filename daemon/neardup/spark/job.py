@@ -1,9 +1,9 @@
 """The stages of a job in their order; each writes a folder of Parquet, and says what it did and how long it took."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial, reduce
-from typing import Any
 
 from msgspec import Struct
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -25,6 +25,7 @@ from neardup.spark.candidates import (
 )
 from neardup.spark.reading import FINGERPRINTED, READ, Reading, list_configured, list_table, make_reader
 from neardup.spark.results import find_clusters, find_copying_stories, list_members, show_ids
+from neardup.spark.session import find_path
 from neardup.spark.verification import NAMES, verify_pairs
 
 STORIES_PER_TASK = 20_000  # read by one task: losing it costs half a minute of one core
@@ -79,7 +80,7 @@ class Job:
         self._write_stage("fingerprints", fingerprints.where("id >= 0"))  # without the works of the reference
         pairs = self._write_stage("_work/candidates", self._find_pairs(fingerprints))
         texts = read.where(f"outcome = '{FINGERPRINTED}'")
-        with _arrow_rows(self._spark, TEXT_ROWS):
+        with _exchange_rows(self._spark, TEXT_ROWS):
             works = None if self._config.reference is None else self._write_stage("_work/works", texts.where("id < 0"))
             found = verify_pairs(
                 pairs, texts, works, common=self._common, config=self._config, flagged_at=self._started_at
@@ -93,13 +94,14 @@ class Job:
         self._count(flags, "flagged", "kind")
         self._write_stage("stories", show(find_copying_stories(assessed), STORIES))
         self._write_stage("counts", reduce(lambda counts, more: counts.unionByName(more), self._counts).coalesce(1))
-        self._remove("_work")
+        files, work = find_path(self._spark, f"{self._output}/_work")
+        files.delete(work, True)
 
     def _read(self) -> DataFrame:
         """The stage that reads pages: READ, the latest row of each story; others are superseded."""
         spark, config, table = self._spark, self._config, self._table
         tasks = max(1, spark.sparkContext.defaultParallelism)
-        with _arrow_rows(spark, TEXT_ROWS):
+        with _exchange_rows(spark, TEXT_ROWS):
             if table is None:
                 listed = self._write_stage("_work/listing", list_configured(spark, config))
                 rows = listed.repartition(max(tasks, -(-listed.count() // STORIES_PER_TASK)))
@@ -181,25 +183,16 @@ class Job:
         frame.write.mode("overwrite").options(**WRITTEN).parquet(path)
         return self._spark.read.schema(frame.schema).parquet(path)
 
-    def _remove(self, name: str) -> None:
-        context: Any = self._spark.sparkContext
-        path = context._jvm.org.apache.hadoop.fs.Path(f"{self._output}/{name}")  # noqa: SLF001 - the only way to it
-        path.getFileSystem(context._jsc.hadoopConfiguration()).delete(path, True)  # noqa: SLF001 - likewise
 
-
-class _arrow_rows:  # noqa: N801 - a context manager
+@contextmanager
+def _exchange_rows(spark: SparkSession, rows: int) -> Iterator[None]:
     """While it lasts, new stages exchange so many rows at a time with Python."""
-
-    KEY = "spark.sql.execution.arrow.maxRecordsPerBatch"
-
-    def __init__(self, spark: SparkSession, rows: int) -> None:
-        self._spark, self._rows = spark, rows
-
-    def __enter__(self) -> None:
-        self._spark.conf.set(self.KEY, self._rows)
-
-    def __exit__(self, *_: object) -> None:
-        self._spark.conf.set(self.KEY, NUMBER_ROWS)
+    key = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    spark.conf.set(key, rows)
+    try:
+        yield
+    finally:
+        spark.conf.set(key, NUMBER_ROWS)
 
 
 def _choose_latest(read: DataFrame) -> DataFrame:

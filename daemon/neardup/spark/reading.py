@@ -6,7 +6,7 @@ process, not the Python worker of Spark: it is quarantined and counted.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from neardup.errors import Misuse
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import PageResult, read_singly
 from neardup.pages.store import WorkPages
-from neardup.pipeline.worker import Known, Worker
+from neardup.pipeline.worker import Worker
 from neardup.records import (
     BadRow,
     Dead,
@@ -35,10 +35,10 @@ from neardup.records import (
 )
 from neardup.source import list_rows
 from neardup.source.documents import Columns, choose_columns
-from neardup.source.listings import open_reference, open_source
+from neardup.source.listings import know_nothing, open_reference, open_source
 from neardup.source.parse import parse_row
 from neardup.source.rows import OPTIONAL, REQUIRED, SHOWN_CHARACTERS, Row
-from neardup.spark.session import Batches, parse_schema, translate_spark_errors
+from neardup.spark.session import Batches, find_path, parse_schema, translate_spark_errors
 
 ROWS_AT_A_TIME = 1_000
 STORY = (
@@ -65,7 +65,7 @@ def make_listed_row(listed: ListedRow, body: bytes | None = None) -> dict[str, A
 
 
 def read_listed_row(row: dict[str, Any]) -> ListedRow:
-    """The inverse of `listed_row`."""
+    """The inverse of `make_listed_row`."""
     if row["reason"] is not None:
         return BadRow(row["key"], Dead(row["reason"]), row["error"], row["position"])
     return Story(**{name: row[name] for name in Story.__struct_fields__})
@@ -120,18 +120,12 @@ def list_table(spark: SparkSession, config: Config, name: str, wanted: Columns, 
     return selected.mapInArrow(_make_table_parser(config, language), LISTED)
 
 
-def _exists(spark: SparkSession, name: str) -> bool:
-    """Whether a path, or one that matches a pattern, exists in its file system."""
-    context: Any = spark.sparkContext
-    path = context._jvm.org.apache.hadoop.fs.Path(name)  # noqa: SLF001 - the only way to it
-    return bool(path.getFileSystem(context._jsc.hadoopConfiguration()).globStatus(path))  # noqa: SLF001 - likewise
-
-
 def _load_table(spark: SparkSession, name: str) -> DataFrame:
     ending = name.rstrip("/").rpartition(".")[2].lower()
     if ending not in FORMATS and "/" not in name:
         return spark.table(name)
-    if not _exists(spark, name):  # Spark would log a stack trace
+    files, path = find_path(spark, name)
+    if not files.globStatus(path):  # Spark would log a stack trace
         raise Misuse(f"--input: cannot read {name}: no such file or folder")
     reader = spark.read.option("header", True).option("multiLine", ending == "csv").option("escape", '"')
     return reader.format(FORMATS.get(ending, "parquet")).load(name)
@@ -225,15 +219,10 @@ async def _read_rows(rows: list[dict[str, Any]], config: Config, reading: Readin
             return result
 
         async with free:
-            outcome = await Worker(_know_nothing, read_singly(read), config.registry).outcome(read_listed_row(row))
+            outcome = await Worker(know_nothing, read_singly(read), config.registry).outcome(read_listed_row(row))
         return make_outcome_row(outcome, text)
 
     return await asyncio.gather(*map(read_one, rows))
-
-
-async def _know_nothing(_: Sequence[int]) -> dict[int, Known]:
-    """A job begins without a ledger."""
-    return {}
 
 
 def make_outcome_row(outcome: Outcome, text: str | None) -> dict[str, Any]:

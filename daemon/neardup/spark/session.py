@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]  # noqa: F401 - pyspark needs it
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -51,6 +52,13 @@ def translate_spark_errors(kind: type[NeardupError], what: str) -> Iterator[None
     except (Py4JJavaError, PySparkException) as error:
         said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
         raise kind(f"{what}: {str(said).strip().splitlines()[0]}") from error
+
+
+def find_path(spark: SparkSession, name: str) -> tuple[Any, Any]:
+    """The file system of Hadoop that has the path or the pattern of this name, and this as a path of it."""
+    context: Any = spark.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path(name)  # noqa: SLF001 - the only way to it
+    return path.getFileSystem(context._jsc.hadoopConfiguration()), path  # noqa: SLF001 - likewise
 
 
 def parse_schema(columns: str) -> pa.Schema:

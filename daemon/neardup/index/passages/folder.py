@@ -18,10 +18,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from neardup.core.candidates.banding import Numbers
 from neardup.errors import Fatal, PassagesDamaged
-from neardup.index.passages.postings import Keys, get_numbers, overlaps
+from neardup.index.passages.postings import overlaps
 from neardup.index.passages.segment import NAME, PARTIAL, SUFFIX, HeaderDamaged, Segment, make_name
 from neardup.sqlite import sync_folder
 
@@ -30,7 +31,8 @@ FAN_IN = 8
 MAX_POSTINGS = 1 << 32  # of a segment; its directory has offsets of 32 bits
 NUMBERS_A_CALL = 1 << 20  # that `IsLive` is asked about
 
-IsLive = Callable[[Numbers], npt.NDArray[np.bool_]]
+Marks = npt.NDArray[np.bool_]  # of numbers
+IsLive = Callable[[Numbers], Marks]
 
 
 class SegmentFile(Struct, frozen=True):
@@ -70,18 +72,17 @@ def open_segment(file: SegmentFile, ledger: str, algorithm: str) -> SegmentFile:
 
     Raises Fatal for another ledger's or algorithm's, and FileNotFoundError if it has been removed meanwhile.
     """
-    place = file.path, file.generation, file.first, file.last, file.inode
     try:
         segment = Segment(file.path)
     except HeaderDamaged as error:
-        return SegmentFile(*place, damage=str(error))
+        return replace(file, damage=str(error))
     header = segment.header
     if (header.ledger, header.algorithm) != (ledger, algorithm):
         whose = "another ledger" if header.ledger != ledger else f"algorithm {header.algorithm}, not {algorithm}"
         raise Fatal(f"the passage index {file.path.parent} is of {whose}")
     if (header.first, header.last) != (file.first, file.last):
-        return SegmentFile(*place, damage="its name and its header differ")
-    return SegmentFile(*place, segment=segment)
+        return replace(file, damage="its name and its header differ")
+    return replace(file, segment=segment)
 
 
 def make_next_path(folder: Path, first: int, last: int) -> Path:
@@ -142,20 +143,13 @@ def _list_adjacent(segments: Sequence[SegmentFile]) -> Iterator[list[SegmentFile
     yield group
 
 
-class LiveNumbers:
-    """Which of the numbers `first` to `last` are of current stories; the others' postings are dropped."""
-
-    def __init__(self, first: int, last: int, is_live: IsLive) -> None:
-        self._first = first
-        parts = [
-            is_live(np.arange(start, min(start + NUMBERS_A_CALL, last + 1), dtype=np.uint32))
-            for start in range(first, last + 1, NUMBERS_A_CALL)
-        ]
-        self._live = np.concatenate([np.empty(0, np.bool_), *parts])
-
-    def drop_gone(self, keys: Keys) -> Keys:
-        """The keys of current stories, in the same order."""
-        return np.asarray(keys[self._live[get_numbers(keys) - np.uint32(self._first)]])
+def mark_live(first: int, last: int, is_live: IsLive) -> Marks:
+    """Which of the numbers `first` to `last` are of current stories."""
+    parts = [
+        is_live(np.arange(start, min(start + NUMBERS_A_CALL, last + 1), dtype=np.uint32))
+        for start in range(first, last + 1, NUMBERS_A_CALL)
+    ]
+    return np.concatenate([np.empty(0, np.bool_), *parts])
 
 
 class Damage(NamedTuple):

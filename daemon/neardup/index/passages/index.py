@@ -26,12 +26,13 @@ from neardup.index.passages.folder import (
     Checked,
     Damage,
     IsLive,
-    LiveNumbers,
+    Marks,
     SegmentFile,
     choose_segments_to_merge,
     find_damage,
     list_segments,
     make_next_path,
+    mark_live,
     open_segment,
     remove_leftovers,
 )
@@ -48,19 +49,17 @@ from neardup.index.passages.postings import (
     Source,
     Tail,
     TailView,
-    find_keys,
     get_hashes,
     get_numbers,
     join_ranges,
-    list_places,
     may_hold,
     overlaps,
     read_stripes,
+    select_keys,
 )
 from neardup.index.passages.segment import Header, Segment, SegmentWriter, choose_bits
 from neardup.sqlite import sync_folder
 
-OPENING_ATTEMPTS = 3  # a segment may be merged, and so removed, after the folder is listed and before it is opened
 THREADS = 8
 HASHES_A_THREAD = 128  # at least; the lookups of fewer hashes cost less than a thread
 MOST_CACHED_BYTES = 96 << 20  # of segments that the system keeps in memory once they were read
@@ -202,6 +201,14 @@ class PassageIndex:
         held = np.concatenate(found)
         return {number: get_hashes(held[get_numbers(held) == number]) for number in numbers}
 
+    def scan(self, wanted: PassageHashes) -> Iterator[Keys]:
+        """The postings of some distinct ascending hashes, without the lookups that this is to check.
+
+        It reads the segments from end to end.  Raises PassagesDamaged.
+        """
+        for _, keys in read_stripes(self._list_sources()[0]):
+            yield select_keys(keys, wanted)
+
     def flush(self, first: int, last: int, made_at: int, more: Keys = NO_KEYS) -> None:
         """Make the stories `first` to `last` of the tail a durable segment that holds these numbers.
 
@@ -236,7 +243,7 @@ class PassageIndex:
             remove_leftovers(self._folder, self._segments)
             first, last = segments[0].first, segments[-1].last
             sources = [file.get_segment() for file in segments]
-            self._write(first, last, made_at, sources, LiveNumbers(first, last, is_live))
+            self._write(first, last, made_at, sources, mark_live(first, last, is_live))
             self._refresh()
             remove_leftovers(self._folder, self._segments)
             return True
@@ -311,15 +318,14 @@ class PassageIndex:
         self._executor.shutdown()
         self._segments, self._tail = (), Tail()
 
-    def _write(
-        self, first: int, last: int, made_at: int, sources: Sequence[Source], live: LiveNumbers | None = None
-    ) -> None:
+    def _write(self, first: int, last: int, made_at: int, sources: Sequence[Source], live: Marks | None = None) -> None:
+        """Write a segment; `live` marks which of the numbers from `first` on are kept."""
         postings = sum(source.postings for source in sources)
         bits = choose_bits(postings, last - first + 1)
         header = Header(self._ledger_id, self._algorithm, made_at, first, last, 0, postings, *bits, 0)
         with SegmentWriter(make_next_path(self._folder, first, last), header) as writer:
             for prefixes, keys in read_stripes(sources):
-                writer.append(prefixes, live.drop_gone(keys) if live else keys)
+                writer.append(prefixes, keys if live is None else keys[live[get_numbers(keys) - np.uint32(first)]])
             writer.finish()
 
     def _view(self, after: int = 0) -> tuple[list[Segment], TailView]:
@@ -346,25 +352,6 @@ class PassageIndex:
                 except FileNotFoundError:
                     pass
                 found = list_segments(self._folder)  # again, because a folder may change while it is listed
-
-
-def scan_segments(passages: PassageIndex, wanted: PassageHashes) -> Iterator[Keys]:
-    """The postings of some distinct ascending hashes in the segments, without the lookups that this is to check.
-
-    It reads the segments from end to end.  Raises PassagesDamaged.
-    """
-    for segment in _open_segments(passages):
-        for _, keys in read_stripes([segment]):
-            yield keys[list_places(*find_keys(keys, wanted))]
-
-
-def _open_segments(passages: PassageIndex) -> list[Segment]:
-    for _ in range(OPENING_ATTEMPTS - 1):
-        try:
-            return [Segment(path) for path in passages.list_files()]
-        except FileNotFoundError:
-            continue
-    return [Segment(path) for path in passages.list_files()]
 
 
 def _is_large(segments: Sequence[Segment]) -> bool:

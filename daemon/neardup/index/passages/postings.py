@@ -293,6 +293,11 @@ def find_keys(keys: Keys, hashes: PassageHashes) -> tuple[Counts, Counts]:
     return places, np.searchsorted(keys, first | NUMBER_MASK, side="right") - places
 
 
+def select_keys(keys: Keys, hashes: PassageHashes) -> Keys:
+    """Those of the sorted keys that have one of some distinct ascending hashes, in the same order."""
+    return np.asarray(keys[list_places(*find_keys(keys, hashes))])
+
+
 class TailView(NamedTuple):
     """What a tail held at a time: its runs, and a filter of their hashes, which may get more."""
 
