@@ -15,7 +15,7 @@ from neardup.config import Content, Source
 from neardup.core.languages import SHIPPED
 from neardup.errors import Fatal, Misuse, NeardupError, Transient
 from neardup.records import Checkpoint, ListedRow, Story
-from neardup.s3.objects import RangeReader, S3Object, open_range_reader
+from neardup.s3.objects import RangeReader, S3Object
 from neardup.source import athena as athena_module
 from neardup.source import list_rows
 from neardup.source.athena import Athena
@@ -49,7 +49,7 @@ def source(aws: Aws) -> Callable[[], tuple[Athena, list[Checkpoint]]]:
         async def began(checkpoint: Checkpoint) -> None:
             begun.append(checkpoint)
 
-        return Athena(SOURCE, REGION, SHIPPED, lambda url: open_range_reader(url, content), began), begun
+        return Athena(SOURCE, content, SHIPPED, began), begun
 
     return make
 
@@ -185,5 +185,5 @@ async def test_athena_is_asked_at_its_endpoint_alone(
     store.answer = redirect(status, other)
     monkeypatch.setenv("AWS_ENDPOINT_URL_ATHENA", f"http://127.0.0.1:{store.port}")
     with pytest.raises(NeardupError):
-        await Athena(SOURCE, "eu-west-1", SHIPPED, never, never).read_columns()
+        await Athena(SOURCE, Content(url="file:.", region="eu-west-1"), SHIPPED, never).read_columns()
     assert store.requests and not other.requests, f"the request followed a redirect: {other.requests!r}"

@@ -7,7 +7,7 @@ A backend implements `Index`.  The functions below it are how backends record th
 an index that was made under other settings.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -161,16 +161,11 @@ class Index(Protocol):
         ...
 
 
-def record_setting(bandings: Bandings, setting: Callable[[Banding], int]) -> str:
-    """A setting that decides which buckets a story falls into, as an index records it."""
-    return record_by_language({language: setting(banding) for language, banding in bandings.items()})
-
-
 def record_packed_settings(bandings: Bandings) -> dict[str, str]:
     """The records of the settings that decide which packed buckets a story falls into, by name."""
     return {
-        "hamming": record_setting(bandings, lambda banding: banding.hamming),
-        "bands": record_setting(bandings, lambda banding: banding.bands),
+        "hamming": record_by_language({language: banding.hamming for language, banding in bandings.items()}),
+        "bands": record_by_language({language: banding.bands for language, banding in bandings.items()}),
     }
 
 

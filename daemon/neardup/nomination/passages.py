@@ -288,7 +288,10 @@ class PassageNomination:
 
     async def look_up(self, batch: Outcomes) -> PassageLookup:
         """Look up the stories of a batch that were fingerprinted."""
-        return await self.look_up_probes(list_probes(batch))
+        listed, pages = batch.made.stories, batch.made.pages
+        hashes = (np.frombuffer(hashes, np.uint32) for hashes in pages.passages)
+        keys = copy_keys(pages.simhashes, pages.signatures).tolist()
+        return await self.look_up_probes(list(map(Probe, listed.ids, listed.languages, keys, hashes)))
 
     async def look_up_probes(self, probes: list[Probe]) -> PassageLookup:
         """Look up stories or texts.  Raises PassagesDamaged if a segment cannot be read."""
@@ -336,15 +339,6 @@ class PassageNomination:
         """Note that a batch is committed, and in the index."""
         self._recent.append(probes)
         self._batches += 1
-
-
-def list_probes(batch: Outcomes) -> list[Probe]:
-    """The stories of a batch that were fingerprinted."""
-    listed = batch.made.stories
-    pages = batch.made.pages
-    hashes = (np.frombuffer(hashes, np.uint32) for hashes in pages.passages)
-    keys = copy_keys(pages.simhashes, pages.signatures).tolist()
-    return list(map(Probe, listed.ids, listed.languages, keys, hashes))
 
 
 def _list_numbers(found: Sequence[Found]) -> list[int]:

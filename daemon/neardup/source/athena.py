@@ -18,15 +18,15 @@ from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
-from neardup.config import Reference, Source
+from neardup.config import Content, Reference, Source
 from neardup.core.columns import ListedBlock
 from neardup.core.languages import Languages
 from neardup.errors import Fatal, Gone, Transient
 from neardup.records import Checkpoint
 from neardup.retry import retry_call
 from neardup.s3 import NO_CREDENTIALS
-from neardup.s3.objects import PlainSession
-from neardup.source.parse import DEFAULT_KEY, parse_rows
+from neardup.s3.objects import PlainSession, open_range_reader
+from neardup.source.parse import parse_rows
 from neardup.source.rows import OF_STORIES, OF_WORKS, Reader, read_csv_blocks
 from neardup.telemetry.log import log
 
@@ -36,7 +36,6 @@ POLL_GROWTH = 1.5
 TRANSIENT = ("Throttling", "TooManyRequests", "InternalServer", "ServiceUnavailable", "RequestTimeout")
 NO_RETRIES = {"mode": "standard", "total_max_attempts": 1}  # `retry_call` repeats a call, with a line in the log
 
-OpenReader = Callable[[str], Awaitable[Reader]]
 Began = Callable[[Checkpoint], Awaitable[None]]
 Queries = Source | Reference  # the sections of a configuration
 
@@ -48,29 +47,16 @@ class QueryFailed(Transient):
 class Athena:
     """The stories that queries list.
 
-    `open_reader` opens the result by its s3:// URL; `began` is called with a checkpoint as soon as a query runs.
-    `key` is content.key, by which the page of a story is found whose row has a name and no path.  The stories are works
-    if the queries are `of_reference`.
+    `content` has their pages, and says how the result is read; `began` is called with a checkpoint as soon as a query
+    runs.  The stories are works if the queries are those of a reference.
     """
 
-    def __init__(
-        self,
-        queries: Queries,
-        region: str | None,
-        languages: Languages,
-        open_reader: OpenReader,
-        began: Began,
-        *,
-        key: str = DEFAULT_KEY,
-        of_reference: bool = False,
-    ) -> None:
+    def __init__(self, queries: Queries, content: Content, languages: Languages, began: Began) -> None:
         self._queries = queries
-        self._of_reference = of_reference
-        self._region = region
+        self._of_reference = isinstance(queries, Reference)
+        self._content = content
         self._languages = languages
-        self._open_reader = open_reader
         self._began = began
-        self._key = key
         self.name = ""
         self.size = 0
 
@@ -89,7 +75,7 @@ class Athena:
         self.size = read.size
         columns = OF_WORKS if self._of_reference else OF_STORIES
         rows = read_csv_blocks(read, "the result of the Athena query", start, columns)
-        async for block in parse_rows(rows, self._languages, self._key, of_reference=self._of_reference):
+        async for block in parse_rows(rows, self._languages, self._content.key, of_reference=self._of_reference):
             yield block
 
     async def read_columns(self) -> list[str]:
@@ -143,13 +129,14 @@ class Athena:
                     break
                 await asyncio.sleep(pause)
                 pause = min(pause * POLL_GROWTH, POLL_MAX_SECONDS)
-        return await _require_whole(
-            await self._open_reader(execution["ResultConfiguration"]["OutputLocation"]), execution_id
-        )
+        url = execution["ResultConfiguration"]["OutputLocation"]
+        return await _require_whole(await open_range_reader(url, self._content), execution_id)
 
     def _make_client(self) -> Any:
         return aioboto3.Session().client(
-            "athena", region_name=self._region, config=AioConfig(http_session_cls=PlainSession, retries=NO_RETRIES)
+            "athena",
+            region_name=self._content.region,
+            config=AioConfig(http_session_cls=PlainSession, retries=NO_RETRIES),
         )
 
     def _digest(self, sql: str) -> str:

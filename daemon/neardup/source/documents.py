@@ -18,6 +18,7 @@ from msgspec import Struct
 from neardup.core.languages import SHIPPED
 from neardup.errors import Fatal, Misuse
 from neardup.records import Dead, Language
+from neardup.source.parse import BadValue
 from neardup.source.rows import (
     CSV,
     HEADER_BYTES,
@@ -65,16 +66,14 @@ Listed = AsyncIterator[Document | BadDocument]
 async def list_file_documents(files: Iterable[Path], *, root: Path, language: Language | None) -> Listed:
     """The files, which are below the folder `root`, named by their paths."""
     for file in files:
-        yield _make_document(file, root, language)
-
-
-def _make_document(file: Path, root: Path, language: Language | None) -> Document | BadDocument:
-    try:
-        str(file).encode()
-    except UnicodeEncodeError:
-        return BadDocument(os.fsencode(file).decode("utf-8", "replace"), Dead.BAD_PATH, "its name is not UTF-8")
-    folder = _find_relative_folder(file.parent, root)
-    return Document(str(file), file.name if folder == os.curdir else f"{folder}/{file.name}", language)
+        try:
+            str(file).encode()
+        except UnicodeEncodeError:
+            shown = os.fsencode(file).decode("utf-8", "replace")
+            yield BadDocument(shown, Dead.BAD_PATH, "its name is not UTF-8")
+            continue
+        folder = _find_relative_folder(file.parent, root)
+        yield Document(str(file), file.name if folder == os.curdir else f"{folder}/{file.name}", language)
 
 
 @lru_cache(FOLDERS)
@@ -256,7 +255,7 @@ async def list_table_rows(table: Table, wanted: Columns, language: Language | No
         columns = columns or choose_columns(table.name, list(row.values), wanted)
         try:
             text, row_language = _get_text(row.values, columns), language or _get_language(row.values, columns)
-        except _BadCell as bad:
+        except BadValue as bad:
             yield BadDocument(place, bad.reason, str(bad))
             continue
         name = _get_id(row.values, columns) or f"row {number}"
@@ -278,19 +277,11 @@ def _read_table(table: Table, wanted: Columns) -> AsyncIterator[Row]:
     return read_csv(reader, table.name, columns=None)
 
 
-class _BadCell(ValueError):
-    """Why a row has no text to compare."""
-
-    def __init__(self, reason: Dead, error: str) -> None:
-        super().__init__(error)
-        self.reason = reason
-
-
 def _get_text(values: Mapping[str, object], columns: Columns) -> str:
     assert columns.text is not None
     text = values.get(columns.text)
     if not isinstance(text, str):
-        raise _BadCell(Dead.BAD_ROW, f"its {columns.text} is not a text")
+        raise BadValue(Dead.BAD_ROW, f"its {columns.text} is not a text")
     return text
 
 
@@ -306,7 +297,7 @@ def _get_language(values: Mapping[str, object], columns: Columns) -> Language | 
     try:
         return SHIPPED.find(str(value))
     except ValueError as error:
-        raise _BadCell(Dead.BAD_LANGUAGE, f"{error}; --language compares it all the same") from None
+        raise BadValue(Dead.BAD_LANGUAGE, f"{error}; --language compares it all the same") from None
 
 
 def is_table(file: Path, wanted: Columns) -> bool:

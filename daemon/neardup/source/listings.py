@@ -14,7 +14,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -317,9 +316,6 @@ def _open_listing(
         assert section.manifest is not None
         return Manifest(section.manifest, config.registry, content.key, of_reference=of_reference)
     with needs_extra("aws", f'{"reference" if of_reference else "source"}.kind = "athena"'):
-        from neardup.s3.objects import open_range_reader
         from neardup.source.athena import Athena
 
-    opener = partial(open_range_reader, content=content)
-    languages, key = config.registry, content.key
-    return Athena(section, content.region, languages, opener, checkpoint, key=key, of_reference=of_reference)
+    return Athena(section, content, config.registry, checkpoint)

@@ -39,8 +39,8 @@ TIME = re.compile(
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class _BadValue(ValueError):
-    """Why a row does not describe a story."""
+class BadValue(ValueError):
+    """Why a row does not describe a story, or has no text to compare."""
 
     def __init__(self, reason: Dead, error: str) -> None:
         super().__init__(error)
@@ -117,7 +117,7 @@ def parse_row(row: Row, languages: Languages, key: str = DEFAULT_KEY, *, of_refe
     """
     try:
         if row.error:
-            raise _BadValue(Dead.BAD_ROW, row.error)
+            raise BadValue(Dead.BAD_ROW, row.error)
         texts = {name: _parse_text(value) for name, value in row.values.items()}
         catalogue = _parse_catalogue(texts.get("catalogue")) if of_reference else None
         story_id, name = _parse_id(texts.get("id"), catalogue)
@@ -136,7 +136,7 @@ def parse_row(row: Row, languages: Languages, key: str = DEFAULT_KEY, *, of_refe
             licence=make_printable(texts.get("licence")) if of_reference else None,
             series_id=make_printable(texts.get("series_id")),
         )
-    except _BadValue as bad:
+    except BadValue as bad:
         key = f"{ROW_KEY}{xxhash.xxh3_64_hexdigest(row.raw.encode())}"
         return BadRow(key, bad.reason, f"{bad}, in the row {row.raw[:200]!r}", row.position)
 
@@ -158,7 +158,7 @@ def make_printable(value: object) -> str | None:
 def _parse_id(value: str | None, catalogue: str | None) -> tuple[int, str | None]:
     """The id of a story, and its name if it has one; that of a work, if a catalogue lists it."""
     if value is None:
-        raise _BadValue(Dead.BAD_ID, "no id")
+        raise BadValue(Dead.BAD_ID, "no id")
     try:
         if catalogue is None:
             refuse_work(value)
@@ -166,13 +166,13 @@ def _parse_id(value: str | None, catalogue: str | None) -> tuple[int, str | None
             value = f"{REFERENCE}{catalogue}/{value}"
         return parse_id(value), parse_name(value)
     except ValueError as error:
-        raise _BadValue(Dead.BAD_ID, str(error)) from None
+        raise BadValue(Dead.BAD_ID, str(error)) from None
 
 
 def _parse_catalogue(value: str | None) -> str:
     if value is None or not CATALOGUE.fullmatch(value) or UNPRINTABLE.search(value) or CONTROL.search(value):
         wrong = f"the catalogue {value or ''!r} is not 1 to 100 printable characters without slash and comma"
-        raise _BadValue(Dead.BAD_ROW, wrong)
+        raise BadValue(Dead.BAD_ROW, wrong)
     return value
 
 
@@ -221,14 +221,14 @@ def _parse_language(value: str | None, languages: Languages) -> Language:
     try:
         return languages.find(value or "")
     except ValueError:
-        raise _BadValue(Dead.BAD_LANGUAGE, f"unknown language {value or ''!r}") from None
+        raise BadValue(Dead.BAD_LANGUAGE, f"unknown language {value or ''!r}") from None
 
 
 def _parse_path(value: str | None) -> str | None:
     try:
         return value and check_path(value)
     except ValueError as error:
-        raise _BadValue(Dead.BAD_PATH, str(error)) from None
+        raise BadValue(Dead.BAD_PATH, str(error)) from None
 
 
 def check_path(value: str) -> str:
@@ -244,7 +244,7 @@ def _parse_time(value: str | None, column: str) -> int | None:
     try:
         return parse_time(value)
     except (ValueError, OverflowError):
-        raise _BadValue(Dead.BAD_TIME, f"{column} {value!r} is not an RFC 3339 time") from None
+        raise BadValue(Dead.BAD_TIME, f"{column} {value!r} is not an RFC 3339 time") from None
 
 
 def parse_time(value: str) -> int:

@@ -182,7 +182,8 @@ async def read_json(read: Reader, start: int = 0) -> AsyncIterator[Row]:
     decode, parse = codecs.getincrementaldecoder("utf-8-sig")("replace").decode, json.JSONDecoder().raw_decode
     text, at, offset, number = "", 0, 0, -1  # the bracket that opens the array takes the first
     while True:
-        at = _skip_between(text, at)
+        if between := BETWEEN_ELEMENTS.match(text, at):
+            at = between.end()
         try:
             if number < 0:
                 value, end = None, at + (text[at] == "[")
@@ -196,7 +197,8 @@ async def read_json(read: Reader, start: int = 0) -> AsyncIterator[Row]:
                 offset += len(chunk)
                 text, at = text[at:] + decode(chunk, offset == read.size), 0
                 continue
-            yield Row(max(number, 0), {}, text[at : at + SHOWN_CHARACTERS], _explain_no_element(error))
+            why = "the array has no end" if isinstance(error, IndexError) else f"not JSON: {error}"
+            yield Row(max(number, 0), {}, text[at : at + SHOWN_CHARACTERS], why)
             return
         if number >= start:
             raw = text[at : min(end, at + SHOWN_CHARACTERS)]
@@ -205,16 +207,6 @@ async def read_json(read: Reader, start: int = 0) -> AsyncIterator[Row]:
             else:
                 yield Row(number, {}, raw, "not JSON: not an object")
         at, number = end, number + 1
-
-
-def _explain_no_element(error: Exception) -> str:
-    return "the array has no end" if isinstance(error, IndexError) else f"not JSON: {error}"
-
-
-def _skip_between(text: str, at: int) -> int:
-    """The place of the next element of an array."""
-    found = BETWEEN_ELEMENTS.match(text, at)
-    return at if found is None else found.end()
 
 
 async def read_jsonl(read: Reader, start: int = 0) -> AsyncIterator[Row]:

@@ -47,7 +47,6 @@ from neardup.index.protocol import (
     find_earliest,
     record_by_language,
     record_packed_settings,
-    record_setting,
 )
 from neardup.index.redis.base import (
     APPEND_EACH,
@@ -96,7 +95,7 @@ class Documented(RedisIndex):
     packs_simhashes = False
 
     def __init__(self, clients: Clients, bandings: Bandings, codes: Codes) -> None:
-        settings = {"bands": record_setting(bandings, lambda banding: banding.bands)}
+        settings = {"bands": record_packed_settings(bandings)["bands"]}
         names = {language: str(language) for language in bandings}
         super().__init__(clients, bandings, names, settings, codes)
 
