@@ -243,14 +243,9 @@ def nominate_again(db: sqlite3.Connection, nominated: Sequence[Matches]) -> None
     """Record the matches of several stories that were looked up once more, in one transaction."""
     with transaction(db):
         for matches in nominated:
-            renominate(db, matches)
-
-
-def renominate(db: sqlite3.Connection, matches: Matches) -> None:
-    """Record the matches of a story that was looked up once more, within the caller's transaction."""
-    nominate(db, matches)
-    if matches.left_out:
-        request_selection(db, [matches.story_id])
+            nominate(db, matches)
+            if matches.left_out:
+                request_selection(db, [matches.story_id])
 
 
 def leave_out_templates(db: sqlite3.Connection, story_id: int, ids: Sequence[int]) -> list[int]:

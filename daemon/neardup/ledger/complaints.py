@@ -16,7 +16,7 @@ the numbers of the evidence stay, without title and name, and the complaint is c
 import json
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -25,7 +25,6 @@ from msgspec import Struct
 from neardup.errors import Conflict
 from neardup.ledger import (
     AMONG,
-    Row,
     dump_list,
     now_ms,
     select_named_rows,
@@ -40,8 +39,8 @@ UPHELD, DISMISSED, STORY_REMOVED = "upheld", "dismissed", "story_removed"
 BY_HAND = (UPHELD, DISMISSED)  # the outcomes that a moderator chooses
 OPEN, CLOSED = "closed_at IS NULL", "closed_at IS NOT NULL"
 COLUMNS = (
-    "complaint_id, story_id, original_id, original_text IS NOT NULL AS has_text, complainant, contact, statement,"
-    " evidence, received_at, due_at, closed_at, outcome"
+    "complaint_id AS number, story_id, original_id, original_text IS NOT NULL AS has_text, complainant, contact,"
+    " statement, evidence, received_at, due_at, closed_at, outcome"
 )
 
 
@@ -466,41 +465,16 @@ def _read(db: sqlite3.Connection, where: str, *values: object) -> list[Complaint
     shown = story_rows.read_shown_ids(db, ids)
     described = f"SELECT id, title, language, author_id FROM described WHERE id {AMONG}"
     known = {row["id"]: row for row in select_named_rows(db, described, (dump_list(ids),))}
-    logs = _read_logs(db, [row["complaint_id"] for row in rows])
-    return [
-        _make_complaint(row, shown, known.get(row["story_id"], {}), known.get(row["original_id"], {}), logs)
-        for row in rows
-    ]
-
-
-def _make_complaint(
-    row: Row,
-    shown: Mapping[int, ShownId],
-    story: Mapping[str, Any],
-    original: Mapping[str, Any],
-    logs: Mapping[int, Sequence[LoggedStep]],
-) -> Complaint:
-    return Complaint(
-        number=row["complaint_id"],
-        story_id=row["story_id"],
-        shown=shown[row["story_id"]],
-        title=story.get("title"),
-        language=story.get("language"),
-        author_id=story.get("author_id"),
-        original_id=row["original_id"],
-        original_shown=shown.get(row["original_id"]),
-        original_title=original.get("title"),
-        has_text=bool(row["has_text"]),
-        complainant=row["complainant"],
-        contact=row["contact"],
-        statement=row["statement"],
-        evidence=row["evidence"] and json.loads(row["evidence"]),
-        received_at=row["received_at"],
-        due_at=row["due_at"],
-        closed_at=row["closed_at"],
-        outcome=row["outcome"],
-        log=tuple(logs.get(row["complaint_id"], ())),
-    )
+    logs = _read_logs(db, [row["number"] for row in rows])
+    found = []
+    for row in rows:
+        story, original = known.get(row["story_id"], {}), known.get(row["original_id"], {})
+        row |= {"has_text": bool(row["has_text"]), "evidence": row["evidence"] and json.loads(row["evidence"])}
+        row |= {"shown": shown[row["story_id"]], "original_shown": shown.get(row["original_id"])}
+        row |= {name: story.get(name) for name in ("title", "language", "author_id")}
+        log = tuple(logs.get(row["number"], ()))
+        found.append(Complaint(**row, original_title=original.get("title"), log=log))
+    return found
 
 
 def _read_logs(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, list[LoggedStep]]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from neardup.errors import Misuse
-from neardup.ledger import AMONG, dump_list, join_conditions, now_ms, transaction
+from neardup.ledger import AMONG, dump_list, join_conditions, now_ms, select_named_rows, transaction
 from neardup.ledger.runs import get, put
 from neardup.records import Dead, DeadLettered, Language, ListedRow, Outcome, Skip, Skipped, Story, show_id
 
@@ -137,22 +137,18 @@ def select(db: sqlite3.Connection, choice: DeadLetterFilter, limit: int = -1) ->
     A key and the `id` of a story that was listed by a name begin with this name.
     """
     condition, values = choice.condition
-    columns = ("key", "reason", "error", "attempts", "first_at", "last_at", "story")
-    rows = db.execute(
-        f"SELECT {', '.join(columns)} FROM dead_letters WHERE {condition} ORDER BY last_at DESC, key LIMIT ?",
+    columns = "key, reason, error, attempts, first_at, last_at, story"
+    rows = select_named_rows(
+        db,
+        f"SELECT {columns} FROM dead_letters WHERE {condition} ORDER BY last_at DESC, key LIMIT ?",
         (*values, limit),
-    )
-    return [_show(dict(zip(columns, row, strict=True))) for row in rows]
-
-
-def _show(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its story as it was listed."""
-    if row["story"] is None:
-        return row
-    story = json.loads(row["story"])
-    number, name = str(story["id"]), story.pop("name")
-    listed = show_id(story["id"], name)
-    return row | {"key": f"{listed}{row['key'].removeprefix(number)}", "story": story | {"id": listed}}
+    ).fetchall()
+    for row in rows:
+        if row["story"] is not None:
+            story = json.loads(row["story"])
+            number, listed = str(story["id"]), show_id(story["id"], story.pop("name"))
+            row |= {"key": f"{listed}{row['key'].removeprefix(number)}", "story": story | {"id": listed}}
+    return rows
 
 
 def count_by_reason(db: sqlite3.Connection, choice: DeadLetterFilter = ALL) -> dict[str, int]:

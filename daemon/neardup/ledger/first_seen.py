@@ -62,15 +62,9 @@ def append(db: sqlite3.Connection, ids: Sequence[int], digests: Sequence[bytes |
         "INSERT INTO first_seen VALUES (?, ?, ?, ?)",
         ((before + n, story_id, now, digest) for n, (story_id, digest) in enumerate(new)),
     )
-    full = [
-        (block, _hash_rows(db, block * BLOCK, (block + 1) * BLOCK)) for block in _list_full_blocks(before, len(new))
-    ]
-    db.executemany("INSERT INTO first_seen_blocks VALUES (?, ?)", full)
-
-
-def _list_full_blocks(before: int, added: int) -> range:
-    """The blocks that became full."""
-    return range(before // BLOCK, (before + added) // BLOCK)
+    full = range(before // BLOCK, (before + len(new)) // BLOCK)
+    hashes = [(block, _hash_rows(db, block * BLOCK, (block + 1) * BLOCK)) for block in full]
+    db.executemany("INSERT INTO first_seen_blocks VALUES (?, ?)", hashes)
 
 
 def forget(db: sqlite3.Connection, ids: Iterable[int]) -> int:

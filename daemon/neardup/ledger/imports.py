@@ -96,7 +96,7 @@ def add_stories(
         owe_sweep(db, owed=True)
         first = max(passages.read_flushed_number(db), held) + 1
         write_passages(SegmentContent(first, numbers[-1], rows, passages.list_hashes(db, first - 1, -1)))
-        passages.hand_over_hashes(db, numbers[-1])
+        passages.prune_hashes(db, numbers[-1])
     return done
 
 

@@ -76,13 +76,10 @@ def list_changes(db: sqlite3.Connection, seq: int, limit: int) -> list[Change]:
     )
     name_of = languages.map_names(db)
     return [
-        _make_change(seq, story_id, _make_banded(name_of, *row[:2]), _make_banded(name_of, *row[2:]))
+        Change(seq, story_id, _make_banded(name_of, *row[:2]), new, seq if new else 0)
         for seq, story_id, *row in rows
+        for new in [_make_banded(name_of, *row[2:])]
     ]
-
-
-def _make_change(seq: int, story_id: int, old: BandedFingerprint | None, new: BandedFingerprint | None) -> Change:
-    return Change(seq, story_id, old, new, seq if new else 0)
 
 
 def _make_banded(
@@ -99,14 +96,9 @@ def read_oldest_seq(db: sqlite3.Connection) -> int:
 def prune_changes(db: sqlite3.Connection, keep: int) -> None:
     """Remove all but the last `keep` changes."""
     with transaction(db):
-        prune_in_transaction(db, keep)
-
-
-def prune_in_transaction(db: sqlite3.Connection, keep: int) -> None:
-    """Remove all but the last `keep` changes, within the caller's transaction."""
-    pruned = max(read_last_seq(db) - keep, read_oldest_seq(db) - 1)
-    db.execute("DELETE FROM changes WHERE seq <= ?", (pruned,))
-    put(db, "pruned", str(pruned))
+        pruned = max(read_last_seq(db) - keep, read_oldest_seq(db) - 1)
+        db.execute("DELETE FROM changes WHERE seq <= ?", (pruned,))
+        put(db, "pruned", str(pruned))
 
 
 def prove_lookups(db: sqlite3.Connection) -> None:

@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from neardup.ledger import AMONG, Row, dump_list, languages, now_ms, select_named_rows, transaction
 from neardup.ledger.outbox import read_last_seq
-from neardup.ledger.runs import get as get_meta
-from neardup.ledger.runs import put as put_meta
+from neardup.ledger.runs import get, put
 from neardup.records import Language, Story
 
 MOST_COUNTED = 1_000_000  # in about a tenth of a second
@@ -32,6 +31,7 @@ MISSING = (
 GROWTH = 1.1  # a count is written again once it has grown by a tenth: each new copy of a prayer would cost a write
 REVISION = "common_passages_revision"
 GONE = "versions_left"
+OF_LANGUAGE = "SELECT hash FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?)"
 Range = tuple[int, int]  # of story numbers, inclusive
 Hashes = npt.NDArray[np.uint32]
 
@@ -59,18 +59,13 @@ def list_hashes(db: sqlite3.Connection, number: int, limit: int) -> list[tuple[i
 def prune_hashes(db: sqlite3.Connection, last: int) -> None:
     """Remove the rows up to a number, which a durable segment holds, and record that number."""
     with transaction(db):
-        hand_over_hashes(db, last)
-
-
-def hand_over_hashes(db: sqlite3.Connection, last: int) -> None:
-    """As `prune_hashes`, within the caller's transaction."""
-    db.execute("DELETE FROM passage_hashes WHERE number <= ?", (last,))
-    put_meta(db, "passages_flushed", str(max(last, read_flushed_number(db))))
+        db.execute("DELETE FROM passage_hashes WHERE number <= ?", (last,))
+        put(db, "passages_flushed", str(max(last, read_flushed_number(db))))
 
 
 def read_flushed_number(db: sqlite3.Connection) -> int:
     """The number up to which passage hashes were handed over to segments; 0 before the first."""
-    return int(get_meta(db, "passages_flushed") or 0)
+    return int(get(db, "passages_flushed") or 0)
 
 
 def count_unflushed(db: sqlite3.Connection) -> int:
@@ -147,30 +142,24 @@ NONE_FOUND = FoundCommon()
 
 
 def record_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
-    """Record common passages as `put_common` does, in a transaction."""
-    with transaction(db):
-        put_common(db, rows)
-
-
-def put_common(db: sqlite3.Connection, rows: Sequence[CommonPassage]) -> None:
-    """Record common passages, within the caller's transaction; a count on record is not lowered."""
+    """Record common passages; a count on record is not lowered."""
     if not rows:
         return
     number_of, now = languages.map_numbers(db), now_ms()
-    db.executemany(
-        "INSERT INTO common_passages (language, hash, holders, example, first_at, due_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET holders = max(holders, excluded.holders),"
-        " example = coalesce(example, excluded.example), due_at = max(due_at, excluded.due_at)"
-        f" WHERE excluded.holders > {GROWTH} * holders OR (example IS NULL AND excluded.example IS NOT NULL)",
-        ((number_of[row.language], int(row.hash), int(row.holders), row.example, now, row.due_at) for row in rows),
-    )
-    note_common_change(db)
+    with transaction(db):
+        db.executemany(
+            "INSERT INTO common_passages (language, hash, holders, example, first_at, due_at)"
+            " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET holders = max(holders, excluded.holders),"
+            " example = coalesce(example, excluded.example), due_at = max(due_at, excluded.due_at)"
+            f" WHERE excluded.holders > {GROWTH} * holders OR (example IS NULL AND excluded.example IS NOT NULL)",
+            ((number_of[row.language], int(row.hash), int(row.holders), row.example, now, row.due_at) for row in rows),
+        )
+        note_common_change(db)
 
 
 def read_all_common(db: sqlite3.Connection) -> Hashes:
     """The common passages of all languages, ascending."""
-    rows = db.execute("SELECT DISTINCT hash FROM common_passages ORDER BY hash")
-    return np.fromiter((row[0] for row in rows), np.uint32)
+    return _select_hashes(db, "SELECT DISTINCT hash FROM common_passages ORDER BY hash")
 
 
 def map_common_languages(db: sqlite3.Connection, hashes: Hashes) -> dict[int, set[Language]]:
@@ -187,20 +176,18 @@ def map_common_languages(db: sqlite3.Connection, hashes: Hashes) -> dict[int, se
 def note_gone(db: sqlite3.Connection, versions: int) -> None:
     """Count versions that were replaced or removed, within the caller's transaction."""
     if versions:
-        put_meta(db, GONE, str(count_gone(db) + versions))
+        put(db, GONE, str(count_gone(db) + versions))
 
 
 def count_gone(db: sqlite3.Connection) -> int:
     """The number of versions that were replaced or removed."""
-    return int(get_meta(db, GONE) or 0)
+    return int(get(db, GONE) or 0)
 
 
 def list_due_for_counting(db: sqlite3.Connection, gone: int, limit: int) -> Hashes:
     """The first of the common passages, ascending, that may not be common once so many versions are gone."""
-    rows = db.execute(
-        "SELECT DISTINCT hash FROM common_passages WHERE due_at <= ? ORDER BY hash LIMIT ?", (gone, limit)
-    )
-    return np.fromiter((row[0] for row in rows), np.uint32)
+    due = "SELECT DISTINCT hash FROM common_passages WHERE due_at <= ? ORDER BY hash LIMIT ?"
+    return _select_hashes(db, due, gone, limit)
 
 
 def put_due(db: sqlite3.Connection, due_at: Mapping[int, int]) -> None:
@@ -228,31 +215,26 @@ def forget_examples(db: sqlite3.Connection, story_ids: Sequence[int]) -> None:
 
 def read_common_revision(db: sqlite3.Connection) -> int:
     """A number that grows with each change of the common passages."""
-    return int(get_meta(db, REVISION) or 0)
+    return int(get(db, REVISION) or 0)
 
 
 def note_common_change(db: sqlite3.Connection) -> None:
     """Let the revision of `read_common_revision` grow, within the caller's transaction."""
-    put_meta(db, REVISION, str(read_common_revision(db) + 1))
+    put(db, REVISION, str(read_common_revision(db) + 1))
 
 
 def read_common(db: sqlite3.Connection, language: Language) -> Hashes:
     """The common passages of a language, ascending."""
-    rows = db.execute(
-        "SELECT hash FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?) ORDER BY hash",
-        (language,),
-    )
-    return np.fromiter((row[0] for row in rows), np.uint32)
+    return _select_hashes(db, f"{OF_LANGUAGE} ORDER BY hash", language)
 
 
 def find_common_among(db: sqlite3.Connection, language: Language, hashes: Hashes) -> Hashes:
     """Which of these passage hashes are common passages of a language, ascending."""
-    rows = db.execute(
-        "SELECT hash FROM common_passages WHERE language = (SELECT number FROM languages WHERE name = ?)"
-        f" AND hash {AMONG} ORDER BY hash",
-        (language, json.dumps(hashes.tolist())),
-    )
-    return np.fromiter((row[0] for row in rows), np.uint32)
+    return _select_hashes(db, f"{OF_LANGUAGE} AND hash {AMONG} ORDER BY hash", language, json.dumps(hashes.tolist()))
+
+
+def _select_hashes(db: sqlite3.Connection, query: str, *values: object) -> Hashes:
+    return np.fromiter((row[0] for row in db.execute(query, values)), np.uint32)
 
 
 def list_common(db: sqlite3.Connection, limit: int) -> list[Row]:

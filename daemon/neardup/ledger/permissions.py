@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from neardup.core.serials import find_stem
 from neardup.errors import NeardupError
@@ -98,36 +99,17 @@ class PermissionFilter(Struct, frozen=True):
 def enter(db: sqlite3.Connection, grant: Grant, entered_by: str) -> int:
     """Record a permission; returns its number.  Raises PermissionRefused."""
     with transaction(db):
-        permission_id = put(db, grant, entered_by)
+        now = now_ms()
+        _refuse(db, grant, now)
+        stem = grant.serial and find_stem(grant.serial)
+        values = asdict(grant) | {"entered_by": entered_by, "entered_at": now, "serial_stem": stem}
+        values |= {"granted_by": pack_id(grant.granted_by), "granted_to": pack_id(grant.granted_to)}
+        permission_id = db.execute(
+            f"INSERT INTO permissions ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", [*values.values()]
+        ).lastrowid
+        assert permission_id is not None
+        _apply_due(db, now, permission_id)
         similarities.refresh(db)
-    return permission_id
-
-
-def put(db: sqlite3.Connection, grant: Grant, entered_by: str) -> int:
-    """As `enter`, within the caller's transaction, which refreshes the similarities."""
-    now = now_ms()
-    _refuse(db, grant, now)
-    given_by, given_to = pack_id(grant.granted_by), pack_id(grant.granted_to)
-    permission_id = db.execute(
-        "INSERT INTO permissions (granted_by, story_id, catalogue, granted_to, licence, note, since, until, entered_by,"
-        " entered_at, serial, serial_stem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            given_by,
-            grant.story_id,
-            grant.catalogue,
-            given_to,
-            grant.licence,
-            grant.note,
-            grant.since,
-            grant.until,
-            entered_by,
-            now,
-            grant.serial,
-            grant.serial and find_stem(grant.serial),
-        ),
-    ).lastrowid
-    assert permission_id is not None
-    _apply_due(db, now, permission_id)
     return permission_id
 
 
@@ -146,7 +128,8 @@ def _refuse(db: sqlite3.Connection, grant: Grant, now: int) -> None:
         raise PermissionRefused(Refusal.WRONG_TERM, "the permission would end before it begins")
     if grant.story_id is not None:
         _refuse_story(db, grant.story_id, grant.granted_by)
-    if grant.catalogue is not None and not _has_catalogue(db, grant.catalogue):
+    known = db.execute("SELECT 1 FROM works WHERE catalogue = ? LIMIT 1", (grant.catalogue,)).fetchone()
+    if grant.catalogue is not None and known is None:
         raise PermissionRefused(Refusal.UNKNOWN_CATALOGUE, f"no works of a catalogue {grant.catalogue} are on record")
     if grant.granted_by is not None and grant.granted_by == grant.granted_to:
         raise PermissionRefused(Refusal.OWN_TEXT, f"author {grant.granted_by} needs no permission for their own texts")
@@ -178,10 +161,6 @@ def _refuse_story(db: sqlite3.Connection, story_id: int, granted_by: str | None)
         written = "is by an author who is not known" if author is None else f"is by author {author}"
         why = f"story {name or story_id} {written}, so author {granted_by} cannot permit its use"
         raise PermissionRefused(Refusal.NOT_RIGHTS_HOLDER, why)
-
-
-def _has_catalogue(db: sqlite3.Connection, catalogue: str) -> bool:
-    return db.execute("SELECT 1 FROM works WHERE catalogue = ? LIMIT 1", (catalogue,)).fetchone() is not None
 
 
 def revoke(db: sqlite3.Connection, permission_id: int, revoked_by: str) -> None:

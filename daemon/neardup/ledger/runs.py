@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from neardup.ledger import now_ms, transaction
+from neardup.ledger import now_ms, select_named_rows, transaction
 from neardup.records import Checkpoint
 
 BACKED_UP = "backed_up_at"
@@ -133,20 +133,15 @@ def put_checkpoint(db: sqlite3.Connection, checkpoint: Checkpoint) -> None:
 
 def list_latest(db: sqlite3.Connection, limit: int) -> list[dict[str, Any]]:
     """The last runs, newest first."""
-    rows = db.execute(
-        "SELECT run_id, command, started_at, ended_at, status, error, counts FROM runs ORDER BY run_id DESC LIMIT ?",
-        (limit,),
-    )
-    names = ("run_id", "command", "started_at", "ended_at", "status", "error")
-    return [{**dict(zip(names, row, strict=False)), "counts": json.loads(row[-1])} for row in rows]
+    columns = "run_id, command, started_at, ended_at, status, error, counts"
+    rows = select_named_rows(db, f"SELECT {columns} FROM runs ORDER BY run_id DESC LIMIT ?", (limit,))
+    return [row | {"counts": json.loads(row["counts"])} for row in rows]
 
 
 def read_last_of_command(db: sqlite3.Connection, command: str) -> dict[str, Any] | None:
     """When the last run of a command started, in milliseconds, its status and its error; None if there is none."""
-    rows = db.execute(
-        "SELECT started_at, status, error FROM runs WHERE command = ? ORDER BY run_id DESC LIMIT 1", (command,)
-    )
-    return next((dict(zip(("started_at", "status", "error"), row, strict=True)) for row in rows), None)
+    latest = "SELECT started_at, status, error FROM runs WHERE command = ? ORDER BY run_id DESC LIMIT 1"
+    return next(select_named_rows(db, latest, (command,)), None)
 
 
 def read_last_successes(db: sqlite3.Connection) -> dict[str, int]:

@@ -29,7 +29,6 @@ MOST_LISTED = 100_000  # the latest stories among which the sample is drawn
 DRAWN_AT_ONCE = 2_000
 ROUNDS = 10  # a language with less than one story in a thousand may get fewer than wanted
 Pair = tuple[int, int]  # ids, the lower first
-Rows = list[tuple[int, int, int, str | None]]  # id, language, words, path
 
 
 # Recalls.
@@ -148,7 +147,8 @@ def draw_stories(db: sqlite3.Connection, wanted: int, words: range) -> dict[Lang
     found: dict[int, dict[int, Story]] = {number: {} for number in sizes}
     is_small, generator = sum(sizes.values()) <= DRAWN_AT_ONCE, random.SystemRandom()
     for _ in range(1 if is_small else ROUNDS):
-        rows = _select_all(db) if is_small else _select_at_random(db)
+        where, values = ("true", ()) if is_small else (NEXT_TO, (draw_numbers(db, DRAWN_AT_ONCE),))
+        rows = db.execute(f"SELECT id, language, words, path FROM stories WHERE {where}", values).fetchall()
         generator.shuffle(rows)
         for story_id, language, length, path in rows:
             if story_id >= 0 and length in words and len(found[language]) < wanted:
@@ -156,15 +156,6 @@ def draw_stories(db: sqlite3.Connection, wanted: int, words: range) -> dict[Lang
         if all(len(drawn_of) >= min(wanted, sizes[number]) for number, drawn_of in found.items()):
             break
     return {name_of[number]: list(drawn_of.values()) for number, drawn_of in found.items()}
-
-
-def _select_all(db: sqlite3.Connection) -> Rows:
-    return db.execute("SELECT id, language, words, path FROM stories").fetchall()
-
-
-def _select_at_random(db: sqlite3.Connection) -> Rows:
-    numbers_drawn = draw_numbers(db, DRAWN_AT_ONCE)
-    return db.execute(f"SELECT id, language, words, path FROM stories WHERE {NEXT_TO}", (numbers_drawn,)).fetchall()
 
 
 def draw_latest(db: sqlite3.Connection, since: int, most: int) -> list[int]:

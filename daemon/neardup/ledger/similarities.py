@@ -99,16 +99,17 @@ def read_similarity(db: sqlite3.Connection, story_id: int) -> Similarity | None:
     """The similarity of a story with its sources; None for a story that the ledger does not have."""
     story = select_named_rows(
         db,
-        "SELECT *, EXISTS (SELECT 1 FROM hidden_stories WHERE story_id = ?1) AS is_hidden FROM described WHERE id = ?1",
+        "SELECT id AS story_id, language, title, path, author_id, published_at, words, name, updated_at, known_since,"
+        " EXISTS (SELECT 1 FROM hidden_stories WHERE story_id = ?1) AS is_hidden FROM described WHERE id = ?1",
         (story_id,),
     ).fetchone()
     if story is None:
         return None
+    story["is_hidden"] = bool(story["is_hidden"])
     rows = select_named_rows(
         db,
-        "SELECT o.flag_id, m.id, m.title, m.path, m.author_id, m.published_at, m.updated_at, m.known_since, m.name,"
-        " m.catalogue, m.licence,"
-        " f.kind, f.status, o.spans, o.source_spans"
+        "SELECT o.flag_id, m.id AS story_id, m.title, m.path, m.author_id, m.published_at, m.updated_at,"
+        " m.known_since, m.name, m.catalogue, m.licence, f.kind, f.status, o.spans, o.source_spans"
         " FROM sources o JOIN flags f USING (flag_id) JOIN described m ON m.id = o.source_id"
         " WHERE o.story_id = ?",
         (story_id,),
@@ -117,17 +118,7 @@ def read_similarity(db: sqlite3.Connection, story_id: int) -> Similarity | None:
     spans = union_of_spans(_join_spans([source.spans for source in found]))
     copied = count_words(spans)
     return Similarity(
-        story_id,
-        language=Language(story["language"]),
-        title=story["title"],
-        path=story["path"],
-        author_id=story["author_id"],
-        published_at=story["published_at"],
-        name=story["name"],
-        updated_at=story["updated_at"],
-        known_since=story["known_since"],
-        is_hidden=bool(story["is_hidden"]),
-        words=story["words"],
+        **story,
         copied_words=copied,
         similarity=measure_share(copied, story["words"]),
         spans=spans,
@@ -155,25 +146,8 @@ def read_similarities(db: sqlite3.Connection, story_ids: Iterable[int]) -> dict[
 def _make_source(row: Row, words: int) -> Source:
     spans = unpack_spans(row["spans"])
     copied = count_words(spans)
-    return Source(
-        row["flag_id"],
-        row["id"],
-        title=row["title"],
-        path=row["path"],
-        author_id=row["author_id"],
-        published_at=row["published_at"],
-        name=row["name"],
-        updated_at=row["updated_at"],
-        known_since=row["known_since"],
-        catalogue=row["catalogue"],
-        licence=row["licence"],
-        kind=row["kind"],
-        status=row["status"],
-        copied_words=copied,
-        share=measure_share(copied, words),
-        spans=spans,
-        source_spans=unpack_spans(row["source_spans"]),
-    )
+    unpacked = {"spans": spans, "source_spans": unpack_spans(row["source_spans"])}
+    return Source(**row | unpacked, copied_words=copied, share=measure_share(copied, words))
 
 
 def _join_spans(spans: list[Spans]) -> Spans:

@@ -305,7 +305,7 @@ def remove_all(db: sqlite3.Connection, version: str, extraction: str) -> None:
         put(db, "fingerprint_version", version)
         put(db, "refingerprinting", f"{version} {extraction}")
         outbox.take_numbers(db, 1)  # a number without a change: an index that was not cleared is recognised as behind
-        outbox.prune_in_transaction(db, 0)
+        outbox.prune_changes(db, 0)
 
 
 def take_known_since(db: sqlite3.Connection, ids: Sequence[int], now: int) -> list[int]:

@@ -182,8 +182,7 @@ def settle(
     """Record what the lookups of these versions found, in one transaction."""
     numbers = dump_list(version.number for version in versions)
     with transaction(db):
-        for nominated in matches:
-            candidates.renominate(db, nominated)
+        candidates.nominate_again(db, matches)
         verification.put_common(db, common)
         db.execute(
             f"DELETE FROM unsettled WHERE number {AMONG}"

@@ -255,7 +255,7 @@ def count_near_misses(db: sqlite3.Connection) -> int:
 
 def put_common(db: sqlite3.Connection, found: FoundCommon) -> None:
     """Record common passages, and have the pairs among their holders verified again, within the transaction."""
-    passages.put_common(db, found.passages)
+    passages.record_common(db, found.passages)
     candidates.request_verification_among(db, found.holders)
 
 
