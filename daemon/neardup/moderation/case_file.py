@@ -29,11 +29,8 @@ from neardup.ledger.verdicts import Event
 from neardup.moderation.evidence.alignment import PassagePair, align_stories
 from neardup.moderation.templating import make_environment, make_font_rules, make_page_values, read_static
 from neardup.moderation.wording import (
-    STATUS_NAMES,
     describe_row_order,
-    describe_similarity,
     describe_source_order,
-    list_similarity_findings,
     list_warnings,
     read_dates,
 )
@@ -249,13 +246,7 @@ def link_to(config: Config, language: str, story_id: int, shown: ShownId) -> str
 def render_html(case: CaseFile, languages: Languages) -> str:
     """The case file as one self-contained page, which prints the SHA-256 of its own element <article>, in UTF-8."""
     jinja = make_environment(languages)
-    article = jinja.get_template(ARTICLE).render(
-        case=case,
-        found=case.found,
-        verdict_names=STATUS_NAMES,
-        headline=describe_similarity(case.found),
-        findings=list_similarity_findings(case.found),
-    )
+    article = jinja.get_template(ARTICLE).render(case=case, found=case.found)
     return jinja.get_template(PAGE).render(
         case=case,
         article=article,

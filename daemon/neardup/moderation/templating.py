@@ -16,28 +16,8 @@ from neardup import __version__
 from neardup.core.languages import Languages
 from neardup.core.verify.tiers import find_tier
 from neardup.ledger import now_ms
+from neardup.moderation import wording
 from neardup.moderation.interface import CURRENT, gettext, ngettext, number
-from neardup.moderation.wording import (
-    counted_cases,
-    counted_marked,
-    counted_pairs,
-    counted_stories,
-    describe_evidence,
-    describe_mark,
-    describe_row_order,
-    describe_serial_match,
-    describe_signals,
-    describe_source_order,
-    get_dates,
-    list_dates,
-    list_evidence,
-    name_mark,
-    name_outcome,
-    name_status,
-    name_step,
-    name_verdict,
-    read_dates,
-)
 from neardup.records import Language, format_percent, format_time
 
 if TYPE_CHECKING:
@@ -130,7 +110,7 @@ def order_of_row(row: Mapping[str, Any]) -> str:
     }
     first, second, catalogue = names
     stand_ins = {"matched_name": first, "story_name": second, "catalogue": row["catalogue"] and catalogue}
-    sentence = describe_row_order({**row, **stand_ins})
+    sentence = wording.describe_row_order({**row, **stand_ins})
     return Markup("").join(isolate(names[part]) if part in names else part for part in STAND_INS.split(sentence))
 
 
@@ -171,7 +151,7 @@ FILTERS = {
     "isolate": isolate,
     "percent": lambda share: format_percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
     "readable_time": lambda time: CURRENT.get().time(time),
-    "evidence": lambda row: describe_signals(row).replace(" %", "\N{NO-BREAK SPACE}%"),
+    "evidence": lambda row: wording.describe_signals(row).replace(" %", "\N{NO-BREAK SPACE}%"),
 }
 # Defaults for the templates' variables; a page may pass its own.
 GLOBALS: dict[str, Any] = {
@@ -185,23 +165,7 @@ GLOBALS: dict[str, Any] = {
     "gettext": gettext,
     "ngettext": ngettext,
     "number": number,
-    "counted_cases": counted_cases,
-    "counted_marked": counted_marked,
-    "counted_pairs": counted_pairs,
-    "counted_stories": counted_stories,
-    "describe_evidence": describe_evidence,
-    "describe_mark": describe_mark,
-    "list_evidence": list_evidence,
-    "name_mark": name_mark,
-    "name_outcome": name_outcome,
-    "name_status": name_status,
-    "name_step": name_step,
-    "name_verdict": name_verdict,
+    "wording": wording,
     "tier_of": find_tier,
-    "list_dates": list_dates,
-    "get_dates": get_dates,
-    "read_dates": read_dates,
     "describe_row_order": order_of_row,
-    "describe_serial_match": describe_serial_match,
-    "describe_source_order": describe_source_order,
 }

@@ -28,7 +28,6 @@ from neardup.moderation.desk.moderators import Right
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import get_desk
 from neardup.moderation.interface import translate_later
-from neardup.moderation.wording import describe_history
 from neardup.records import Verdict
 
 PAGE_SIZE = 50
@@ -71,7 +70,6 @@ async def show(request: web.Request) -> web.Response:
         request,
         "author.html.j2",
         details=details,
-        history=describe_history(details.about.history),
         other=other,
         page_number=page_number,
         last=_count_pages(details.stories, "stories"),

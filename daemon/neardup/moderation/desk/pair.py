@@ -33,7 +33,6 @@ from neardup.moderation.desk.parts import Desk, get_desk, load_text
 from neardup.moderation.desk.permissions import make_prefilled_query
 from neardup.moderation.evidence.page import Graph, draw_cluster, find_passage, make_template_values
 from neardup.moderation.interface import translate_later
-from neardup.moderation.wording import describe_history, describe_serial_match
 from neardup.query.compare import (
     LoadedStory,
     UnreadableStory,
@@ -96,7 +95,7 @@ async def show(request: web.Request) -> web.Response:
         action=f"{request.rel_url.raw_path}/verdict",
         layout="desk.html.j2",
         query=format_case_query(queue, at=at),
-        histories={author: describe_history(history) for author, history in details.histories.items()},
+        histories=details.histories,
     )
 
 
@@ -151,7 +150,6 @@ async def show_serials(request: web.Request) -> web.Response:
         "serials.html.j2",
         match=match,
         shown=shown,
-        headline=describe_serial_match(match),
         across=(min(dot.copy for dot in match.dots), max(dot.copy for dot in match.dots)),
         down=(min(dot.source for dot in match.dots), max(dot.source for dot in match.dots)),
     )

@@ -34,7 +34,7 @@ from neardup.moderation.desk.pages import find_moderator, render_page, require_m
 from neardup.moderation.desk.parts import get_desk, load_text
 from neardup.moderation.evidence.story_report import COLOURS, find_common_words, make_story_report
 from neardup.moderation.interface import CURRENT, ENGLISH, translate_later
-from neardup.moderation.wording import describe_history, describe_rest, describe_similarity, list_similarity_findings
+from neardup.moderation.wording import describe_rest, describe_similarity, list_similarity_findings
 from neardup.query.compare import LoadedStory, describe_stories
 from neardup.query.proof import prove
 from neardup.records import Marks, ShownId
@@ -101,7 +101,6 @@ async def make_report_values(
         "address_with": lambda source_id: _format_address_without(request, details.found, left_out ^ {source_id}),
         "gone": None if isinstance(text, LoadedStory) else text.why,
         "is_changed": is_changed,
-        "history": details.history and describe_history(details.history),
         "colours": COLOURS,
         "pair_query": pair_query,
         "has_proof": details.first_seen is not None and desk.config.ledger.proof_key is not None,

@@ -1,4 +1,4 @@
-"""The evidence for a pair or a story, for a page (`page`, `story_report`, `graph`) or a terminal (`terminal`).
+"""The evidence for a pair or a story, for a page (`page`, `story_report`) or a terminal (`terminal`).
 
 `alignment` cuts the texts into highlighted fragments for all of them.
 """

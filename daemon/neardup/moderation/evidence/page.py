@@ -16,7 +16,6 @@ from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.clusters import Cluster, Edge
 from neardup.core.verify.text import Text
 from neardup.ledger import flags, open_snapshot, story_rows
-from neardup.moderation import wording
 from neardup.moderation.evidence.alignment import align_stories, list_story_highlights, sort_passages
 from neardup.moderation.export.target import write_atomically
 from neardup.moderation.templating import load_assets, make_environment
@@ -170,12 +169,6 @@ def make_template_values(
     aligned = align_stories(facts, *loaded)
     return {
         "facts": facts,
-        "kind": wording.name_kind(facts),
-        "headline": wording.describe_overlap(facts),
-        "findings": wording.list_findings(facts),
-        "warnings": wording.list_warnings(facts),
-        "shares": {side: wording.describe_share(facts, side) for side in facts.sides},
-        "scores": wording.list_scores(facts),
         "aligned": aligned,
         "legend": list_story_highlights(aligned),
         "graph": graph,

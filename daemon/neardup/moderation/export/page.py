@@ -27,7 +27,6 @@ from neardup.ledger.case_queue import FlaggedCase
 from neardup.ledger.flags import Selection
 from neardup.ledger.passages import read_common
 from neardup.ledger.similarities import Similarity
-from neardup.moderation import wording
 from neardup.moderation.evidence.alignment import PassagePair, align_stories, list_highlights
 from neardup.moderation.export.tables import PAIRS, ExportRow, export_row
 from neardup.moderation.templating import make_environment, make_font_rules, make_page_values, read_static
@@ -266,9 +265,7 @@ def _make_style(languages: list[Language], kinds: list[Kind], tally: Tally) -> s
 
 @cache
 def _open_template(languages: Languages) -> Any:
-    return make_environment(languages).get_template(
-        TEMPLATE, globals={"make_evidence": make_evidence, "wording": wording}
-    )
+    return make_environment(languages).get_template(TEMPLATE, globals={"make_evidence": make_evidence})
 
 
 def write_stories_page(path: Path, stories: Iterable[ExportRow], chosen: int, *, registry: Languages) -> None:
