@@ -17,7 +17,7 @@ from neardup.ledger.case_queue import FlaggedCase
 from neardup.ledger.similarities import Similarity
 from neardup.moderation.export.formats import guard_text
 from neardup.moderation.export.page import ListedCase, Tally, write_page
-from neardup.moderation.export.tables import PAIR_COLUMNS, PAIR_TIMES, ExportRow
+from neardup.moderation.export.tables import PAIR_COLUMNS, TIMES, ExportRow
 from neardup.records import NO_SPANS, format_time
 
 TITLES = (
@@ -78,7 +78,7 @@ pairs_of = st.fixed_dictionaries(
     | dict.fromkeys(("story_id", "matched_id"), ids)
     | dict.fromkeys(("earlier_id", "cluster_id"), st.none() | ids)
     | dict.fromkeys(("jaccard", "containment", "matched_containment"), share)
-    | dict.fromkeys(PAIR_TIMES, times)
+    | dict.fromkeys(TIMES.intersection(PAIR_COLUMNS), times)
     | {
         "kind": st.sampled_from(list_kinds()),
         "language": st.sampled_from(LANGUAGES),

@@ -22,7 +22,7 @@ from neardup.core.verify.tiers import EXACT
 from neardup.errors import Misuse
 from neardup.ledger import connect, flags, imports, now_ms, removed_texts, stories, verdicts
 from neardup.moderation.export.formats import type_times
-from neardup.moderation.export.tables import WHOLE_PAIRS, export_row, make_whole_row
+from neardup.moderation.export.tables import export_row, make_whole_row
 from neardup.ops.fingerprints import read_flag
 from neardup.records import Fingerprinted, Story, Verdict
 from pyarrow import parquet
@@ -146,7 +146,7 @@ def test_an_imported_flag_has_the_verdict_that_stands(steps: list[Verdict | None
         row = flags.read_pair(here, 1, 2)
         assert row is not None
         exported = make_whole_row(here, export_row(row, {}))
-        imported = read_flag(type_times(exported, WHOLE_PAIRS), "v", now_ms())
+        imported = read_flag(type_times(exported), "v", now_ms())
         assert imported is not None and imports.put_flags(there, [imported]) == 1
         standing = "SELECT status, verdict FROM flags LEFT JOIN active_verdicts USING (a, b)"
         assert there.execute(standing).fetchall() == here.execute(standing).fetchall()

@@ -154,7 +154,7 @@ def make_story_row(flags: list[dict[str, Any]]) -> dict[str, Any] | None:
     row |= {"story_id": first["story_id"], "language": first["story_language"], "words": first["story_words"]}
     row |= {name: value for name, value in copied._asdict().items() if name != "top_source"}
     row |= {name: count_milliseconds(row[name]) for name in row if name.endswith(("published_at", "updated_at"))}
-    return type_times(convert_story_row(row), STORIES)
+    return type_times(convert_story_row(row))
 
 
 def _parse_spans(bounds: str | None) -> Spans:

@@ -20,7 +20,7 @@ from neardup.core.verify.spans import measure_similarity
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, find_tier, list_kinds_of_passages
 from neardup.moderation.export.formats import make_schema, type_times
-from neardup.moderation.export.tables import PAIRS, WHOLE_PAIRS, export_row
+from neardup.moderation.export.tables import WHOLE_PAIRS, export_row
 from neardup.records import Assessment, Candidate, Language, PairedStory, Spans, show_id
 from neardup.spark.session import Batches, convert_to_microseconds
 
@@ -169,7 +169,7 @@ def _make_flag_row(
         exported |= {f"{prefix}_{name}": row[f"{name}_{side}"] for name in FACTS}
         shown = show_id(row[f"id_{side}"], row[f"name_{side}"])
         exported[f"{prefix}_title"] = row[f"title_{side}"] or row[f"path_{side}"] or str(shown)
-    result = type_times(export_row(exported, {}), PAIRS)
+    result = type_times(export_row(exported, {}))
     is_own = result["same_author"] and tier.reuse_expected
     return result | {
         "by_passages": row["by_passages"] or assessment.kind in list_kinds_of_passages(),

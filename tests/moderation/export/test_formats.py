@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from neardup.core.languages import LANGUAGES
 from neardup.moderation.export.formats import MAX_ROWS, guard_text, write_csv, write_jsonl, write_parquet, write_xlsx
-from neardup.moderation.export.tables import PAIR_COLUMNS, PAIR_IDS, PAIR_TIMES, PAIRS, ExportRow
+from neardup.moderation.export.tables import IDS, PAIR_COLUMNS, PAIRS, TIMES, ExportRow
 from neardup.option_values import FORMATS, Format, format_of, read_target
 from neardup.records import Language
 from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
@@ -95,7 +95,7 @@ def test_every_format_returns_the_same_pairs(pairs: list[ExportRow]) -> None:
         with_names = any(isinstance(pair[column], str) for pair in pairs for column in PAIRS.story_ids)
         write_parquet(path, pairs, PAIRS, with_names=with_names)
         wanted = [
-            {n: datetime.fromisoformat(v) if n in PAIR_TIMES and v else v for n, v in pair.items()}
+            {n: datetime.fromisoformat(v) if n in TIMES and v else v for n, v in pair.items()}
             | {n: str(pair[n]) for n in PAIRS.story_ids if with_names and pair[n] is not None}
             for pair in pairs
         ]
@@ -109,7 +109,7 @@ def test_every_format_returns_the_same_pairs(pairs: list[ExportRow]) -> None:
                 assert cell.data_type != "f", f"{column} is a formula: {cell.value!a}"
                 if isinstance(value, str):
                     assert unescape(cell.value or "") == of_xlsx(value)
-                elif column in PAIR_IDS:
+                elif column in IDS:
                     assert cell.value == (None if value is None else str(value)), "a spreadsheet would round it"
                 else:
                     assert cell.value == (pytest.approx(value, rel=1e-15) if isinstance(value, float) else value)

@@ -16,7 +16,7 @@ from neardup.core.verify.clusters import POLICIES, Policy
 from neardup.core.verify.tiers import NEAR, PARTIAL, PASSAGE
 from neardup.ledger import verdicts
 from neardup.ledger.flags import Selection
-from neardup.moderation.export.tables import MEMBERS, STORIES
+from neardup.moderation.export.tables import IDS, MEMBERS, STORIES
 from neardup.moderation.export.write import ExportOptions, write_members, write_stories
 from neardup.option_values import FORMATS, Format
 from neardup.records import Fingerprinted, Story, Verdict, format_time
@@ -96,7 +96,7 @@ def test_every_format_has_the_same_stories(db: sqlite3.Connection, tmp_path: Pat
     ]
     header, *sheet = exported(db, tmp_path / "stories.xlsx", "xlsx")
     assert header == list(STORIES.columns)
-    assert sheet == [[str(value) if name in STORIES.ids else value for name, value in row.items()] for row in rows]
+    assert sheet == [[str(value) if name in IDS else value for name, value in row.items()] for row in rows]
     articles = exported(db, tmp_path / "html", "html")
     named = [f"story {row['story_id']}" in article.text() for article, row in zip(articles, rows, strict=True)]
     assert all(named), "an article does not name its story"

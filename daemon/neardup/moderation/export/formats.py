@@ -24,7 +24,7 @@ from zipfile import ZipFile
 import msgspec
 
 from neardup.errors import Fatal
-from neardup.moderation.export.tables import ExportRow, Table
+from neardup.moderation.export.tables import BOOLEANS, FLOATS, IDS, INTEGERS, TIMES, ExportRow, Table
 
 if TYPE_CHECKING:
     from pyarrow import Schema  # type: ignore[import-untyped]
@@ -108,7 +108,7 @@ def write_parquet(path: Path, rows: Iterable[ExportRow], table: Table, *, with_n
 
 
 def _type_values(row: ExportRow, table: Table, *, with_names: bool) -> ExportRow:
-    typed = type_times(row, table)
+    typed = type_times(row)
     if with_names:
         typed |= {column: None if (shown := row[column]) is None else str(shown) for column in table.story_ids}
     return typed
@@ -119,24 +119,23 @@ def make_schema(table: Table, *, with_names: bool = False) -> "Schema":
     import pyarrow as pa  # noqa: PLC0415 - it is optional, and takes a third of a second
 
     def type_of(column: str) -> "pa.DataType":
-        if column in table.times:
+        if column in TIMES:
             return pa.timestamp("ms", tz="UTC")
-        if column in table.booleans:
+        if column in BOOLEANS:
             return pa.bool_()
         if column in table.story_ids:
             return pa.string() if with_names else pa.int64()
-        if column in table.integers | table.ids:
+        if column in INTEGERS | IDS:
             return pa.int64()
-        return pa.float64() if column in table.floats else pa.string()
+        return pa.float64() if column in FLOATS else pa.string()
 
     return pa.schema([(column, type_of(column)) for column in table.columns])
 
 
-def type_times(row: ExportRow, table: Table) -> ExportRow:
+def type_times(row: ExportRow) -> ExportRow:
     """The row with its times as such."""
     return {
-        column: datetime.fromisoformat(value) if column in table.times and value else value
-        for column, value in row.items()
+        column: datetime.fromisoformat(value) if column in TIMES and value else value for column, value in row.items()
     }
 
 
@@ -180,7 +179,7 @@ def _close_archive(error: BaseException) -> None:
 def _write_rows(book: "Workbook", sheet: "Worksheet", rows: Iterable[ExportRow], table: Table) -> None:
     sheet.freeze_panes(1, 0)
     for n, column in enumerate(table.columns):
-        width = ID_WIDTH if column in table.ids else table.widths.get(column, DEFAULT_WIDTH)
+        width = ID_WIDTH if column in IDS else table.widths.get(column, DEFAULT_WIDTH)
         sheet.set_column(n, n, width)
     sheet.write_row(0, 0, table.columns, book.add_format({"bold": True}))
     last = 0
@@ -188,7 +187,7 @@ def _write_rows(book: "Workbook", sheet: "Worksheet", rows: Iterable[ExportRow],
         if last > MAX_ROWS:
             raise Fatal(f"an XLSX sheet holds {MAX_ROWS:,} {table.rows}: select fewer, or use another format")
         for n, (column, value) in enumerate(row.items()):
-            _write_cell(sheet, last, n, str(value) if column in table.ids and value is not None else value)
+            _write_cell(sheet, last, n, str(value) if column in IDS and value is not None else value)
     sheet.autofilter(0, 0, last, len(table.columns) - 1)
 
 

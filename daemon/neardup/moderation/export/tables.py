@@ -26,25 +26,43 @@ from neardup.records import format_time
 ExportRow = dict[str, Any]  # the columns of a table, in their order; None if a value is unknown
 
 
+# The types of columns, in whichever table they are; those in none of these sets are texts.
+IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id", "top_source_id"})
+TIMES = frozenset(
+    {
+        *(
+            f"{side}{date}"
+            for side in ("", "story_", "matched_")
+            for date in ("published_at", "updated_at", "known_since")
+        ),
+        *("flagged_at", "decided_at", "undone_at", "permission_until"),
+    }
+)
+FLOATS = frozenset({"similarity", "jaccard", "containment", "matched_containment", "margin", "top_share"})
+INTEGERS = frozenset(
+    {"hamming", "longest_run_words", "cluster_size", "copied_words", "permission_id", "words", "sources"}
+)
+BOOLEANS = frozenset({"same_author", "estimated", "by_passages", "hidden", "keep"})
+
+
 class Table(Struct, frozen=True):
-    """The columns of an export by name, in their order; those in none of the sets are texts.
+    """The columns of an export by name, in their order.
 
     `rows` is what the rows are, in the plural.  `widths` are in characters, for spreadsheets.
     """
 
     rows: str
     columns: tuple[str, ...]
-    ids: frozenset[str]
-    times: frozenset[str]
-    floats: frozenset[str]
-    integers: frozenset[str]
-    booleans: frozenset[str]
     widths: Mapping[str, int]
 
     @property
     def story_ids(self) -> frozenset[str]:
         """The columns of ids that are those of stories, which are names where the listing gives names."""
-        return self.ids - {"flag_id"}
+        return IDS & {*self.columns} - {"flag_id"}
+
+    def make_row(self, values: Mapping[str, Any]) -> ExportRow:
+        """The columns of these values, with times in RFC 3339."""
+        return {column: format_time(values[column]) if column in TIMES else values[column] for column in self.columns}
 
 
 # Verified pairs.
@@ -59,32 +77,13 @@ PAIR_COLUMNS = (
     "undone_at", "undone_by", "catalogue", "licence", "permission_id", "permission_licence", "permission_until",
     "story_serial", "matched_serial",
 )  # fmt: skip
-PAIR_IDS = frozenset({"flag_id", "story_id", "matched_id", "earlier_id", "cluster_id"})
-PAIR_TIMES = frozenset(
-    {
-        *(f"{side}_{date}" for side in ("story", "matched") for date in ("published_at", "updated_at", "known_since")),
-        "flagged_at",
-        "decided_at",
-        "undone_at",
-        "permission_until",
-    }
-)
 PAIRS = Table(
-    rows="pairs",
-    columns=PAIR_COLUMNS,
-    ids=PAIR_IDS,
-    times=PAIR_TIMES,
-    floats=frozenset({"similarity", "jaccard", "containment", "matched_containment"}),
-    integers=frozenset({"hamming", "longest_run_words", "cluster_size", "copied_words", "permission_id"}),
-    booleans=frozenset({"same_author", "estimated"}),
-    widths={"kind": 9, "language": 12, "story_title": 40, "matched_title": 40, "publication_order": 40, "note": 40},
+    "pairs",
+    PAIR_COLUMNS,
+    {"kind": 9, "language": 12, "story_title": 40, "matched_title": 40, "publication_order": 40, "note": 40},
 )
 # What an import needs of a flag beside these columns; Parquet has them, since programs read it.
-WHOLE_PAIRS = replace(
-    PAIRS,
-    columns=(*PAIR_COLUMNS, "by_passages", "signals", "story_spans", "matched_spans"),
-    booleans=PAIRS.booleans | {"by_passages"},
-)
+WHOLE_PAIRS = replace(PAIRS, columns=(*PAIR_COLUMNS, "by_passages", "signals", "story_spans", "matched_spans"))
 
 ClusterOfStory = Mapping[int, tuple[int, int]]  # story id -> (its first story, size) of its cluster
 NO_CLUSTER = (None, None)
@@ -102,9 +101,7 @@ def export_row(row: Row, cluster_of: ClusterOfStory) -> ExportRow:
     pair["same_author"] = authors[0] == authors[1] if None not in authors else None
     pair["earlier_id"] = find_earlier_story(pair)
     pair["publication_order"] = describe_row_order(pair)
-    for column in PAIR_TIMES:
-        pair[column] = format_time(pair[column])
-    return {column: pair[column] for column in PAIR_COLUMNS}
+    return PAIRS.make_row(pair)
 
 
 def make_whole_row(db: sqlite3.Connection, row: ExportRow) -> ExportRow:
@@ -125,10 +122,6 @@ def make_whole_row(db: sqlite3.Connection, row: ExportRow) -> ExportRow:
 
 # Translated and retold pairs.
 
-MEANING_TIMES = frozenset(
-    {f"{side}_{date}" for side in ("story", "matched") for date in ("published_at", "known_since")}
-    | {"flagged_at", "decided_at"}
-)
 MEANING_COLUMNS = (
     "flag_id", "kind", "margin", "language", "matched_language", "story_id", "matched_id", "story_title",
     "matched_title", "story_author_id", "matched_author_id", "same_author", "story_published_at",
@@ -137,14 +130,9 @@ MEANING_COLUMNS = (
     "catalogue", "licence",
 )  # fmt: skip
 MEANING_PAIRS = Table(
-    rows="pairs",
-    columns=MEANING_COLUMNS,
-    ids=frozenset({"flag_id", "story_id", "matched_id", "earlier_id"}),
-    times=MEANING_TIMES,
-    floats=frozenset({"margin"}),
-    integers=frozenset(),
-    booleans=frozenset({"same_author"}),
-    widths={"kind": 10, "language": 12, "matched_language": 12, "story_title": 40, "matched_title": 40, "note": 40},
+    "pairs",
+    MEANING_COLUMNS,
+    {"kind": 10, "language": 12, "matched_language": 12, "story_title": 40, "matched_title": 40, "note": 40},
 )
 
 
@@ -174,14 +162,11 @@ def convert_meaning_row(row: Row) -> ExportRow:
     pair = row | {"earlier_id": find_earlier_story(row), "same_author": bool(row["same_author"])}
     if None in (row["story_author_id"], row["matched_author_id"]):
         pair["same_author"] = None
-    for column in MEANING_TIMES:
-        pair[column] = format_time(pair[column])
-    return {column: pair[column] for column in MEANING_PAIRS.columns}
+    return MEANING_PAIRS.make_row(pair)
 
 
 # Stories that copy.
 
-STORY_TIMES = frozenset({"published_at", "updated_at", "known_since", "decided_at", "undone_at"})
 STORY_COLUMNS = (
     "story_id", "language", "title", "author_id", "published_at", "similarity", "copied_words", "words", "sources",
     "top_source_id", "top_source_title", "top_source_author_id", "top_share", "kinds", "path",
@@ -189,44 +174,24 @@ STORY_COLUMNS = (
     "undone_at", "undone_by", "top_source_catalogue", "top_source_licence", "hidden",
 )  # fmt: skip
 STORIES = Table(
-    rows="stories",
-    columns=STORY_COLUMNS,
-    ids=frozenset({"story_id", "top_source_id"}),
-    times=STORY_TIMES,
-    floats=frozenset({"similarity", "top_share"}),
-    integers=frozenset({"copied_words", "words", "sources"}),
-    booleans=frozenset({"hidden"}),
-    widths={"title": 40, "top_source_title": 40, "kinds": 20, "publication_order": 40, "note": 40},
+    "stories",
+    STORY_COLUMNS,
+    {"title": 40, "top_source_title": 40, "kinds": 20, "publication_order": 40, "note": 40},
 )
 
 
 def convert_story_row(row: Row) -> ExportRow:
     """Convert a row of `similarities.select` to the columns of the export."""
-    story = dict(row)
-    story["publication_order"] = describe_top_source_order(story)
-    story["hidden"] = bool(story["hidden"])
-    for column in STORY_TIMES:
-        story[column] = format_time(story[column])
-    return {column: story[column] for column in STORIES.columns}
+    return STORIES.make_row(row | {"publication_order": describe_top_source_order(row), "hidden": bool(row["hidden"])})
 
 
 # Members of clusters.
 
-MEMBER_TIMES = frozenset({"published_at", "updated_at", "known_since"})
 MEMBER_COLUMNS = (
     "cluster_id", "cluster_size", "story_id", "keep", "language", "title", "author_id", "published_at", "updated_at",
     "known_since", "words", "path", "catalogue", "licence",
 )  # fmt: skip
-MEMBERS = Table(
-    rows="members",
-    columns=MEMBER_COLUMNS,
-    ids=frozenset({"cluster_id", "story_id"}),
-    times=MEMBER_TIMES,
-    floats=frozenset(),
-    integers=frozenset({"cluster_size", "words"}),
-    booleans=frozenset({"keep"}),
-    widths={"language": 12, "title": 40},
-)
+MEMBERS = Table("members", MEMBER_COLUMNS, {"language": 12, "title": 40})
 
 
 def list_member_rows(db: sqlite3.Connection, selection: Selection, policy: Policy) -> Iterator[ExportRow]:
@@ -239,6 +204,5 @@ def list_member_rows(db: sqlite3.Connection, selection: Selection, policy: Polic
             members, key=lambda member: (member["id"] not in keep, make_sort_key(member["published_at"], member["id"]))
         )
         for member in ascending:
-            row = member | {"cluster_id": cluster_id, "cluster_size": len(members), "story_id": member["id"]}
-            row |= {"keep": member["id"] in keep} | {column: format_time(member[column]) for column in MEMBER_TIMES}
-            yield {column: row[column] for column in MEMBERS.columns}
+            about = {"cluster_id": cluster_id, "cluster_size": len(members), "story_id": member["id"]}
+            yield MEMBERS.make_row(member | about | {"keep": member["id"] in keep})
