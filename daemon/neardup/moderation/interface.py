@@ -44,14 +44,16 @@ ENGLISH = Interface(
 CURRENT = ContextVar("interface", default=ENGLISH)
 
 
-def gettext(message: str) -> str:
-    """The message in the language of the interface."""
-    return CURRENT.get().messages.gettext(message)
+def gettext(message: str, **values: object) -> str:
+    """The message in the language of the interface, with these values for its %(name)s."""
+    translated = CURRENT.get().messages.gettext(message)
+    return translated % values if values else translated
 
 
-def ngettext(singular: str, plural: str, n: int) -> str:
-    """The message for n things in the language of the interface."""
-    return CURRENT.get().messages.ngettext(singular, plural, n)
+def ngettext(singular: str, plural: str, count: int, **values: object) -> str:
+    """The message for so many things in the language of the interface, with these values for its %(name)s."""
+    translated = CURRENT.get().messages.ngettext(singular, plural, count)
+    return translated % values if values else translated
 
 
 def translate_later(message: str) -> str:

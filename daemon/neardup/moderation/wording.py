@@ -105,15 +105,15 @@ def name_status(status: str) -> str:
 
 
 def counted_pairs(n: int) -> str:
-    return ngettext("%(n)s pair", "%(n)s pairs", n) % {"n": number(n)}
+    return ngettext("%(n)s pair", "%(n)s pairs", n, n=number(n))
 
 
 def counted_stories(n: int) -> str:
-    return ngettext("%(n)s story", "%(n)s stories", n) % {"n": number(n)}
+    return ngettext("%(n)s story", "%(n)s stories", n, n=number(n))
 
 
 def counted_cases(n: int) -> str:
-    return ngettext("%(n)s case", "%(n)s cases", n) % {"n": number(n)}
+    return ngettext("%(n)s case", "%(n)s cases", n, n=number(n))
 
 
 def name_kind(facts: Evidence) -> str:
@@ -141,23 +141,21 @@ def describe_overlap(facts: Evidence) -> str:
     if facts.kind == EXACT:
         return gettext("Every word of each story is also in the other")
     if facts.share_a is not None and facts.share_b is not None:
-        shares = {"a": format_percent(facts.share_a), "b": format_percent(facts.share_b)}
-        return gettext("%(a)s of A is also in B; %(b)s of B is also in A") % shares
+        a, b = format_percent(facts.share_a), format_percent(facts.share_b)
+        return gettext("%(a)s of A is also in B; %(b)s of B is also in A", a=a, b=b)
     if facts.containment is not None and facts.matched_containment is not None:
-        shares = {"a": format_percent(facts.containment), "b": format_percent(facts.matched_containment)}
+        a, b = format_percent(facts.containment), format_percent(facts.matched_containment)
         if facts.estimated:
-            return gettext("About %(a)s of A's word pairs are also in B; %(b)s of B's in A") % shares
-        return gettext("%(a)s of A's word pairs are also in B; %(b)s of B's in A") % shares
+            return gettext("About %(a)s of A's word pairs are also in B; %(b)s of B's in A", a=a, b=b)
+        return gettext("%(a)s of A's word pairs are also in B; %(b)s of B's in A", a=a, b=b)
     return gettext("The overlap is not known")
 
 
 def describe_share(facts: Evidence, side: Side) -> str | None:
     """How much of this story is also in the other; None if that is not known."""
-    part = facts.shares[side]
+    share = facts.shares[side]
     return (
-        None
-        if part is None
-        else gettext("%(share)s of this story is also in the other") % {"share": format_percent(part)}
+        None if share is None else gettext("%(share)s of this story is also in the other", share=format_percent(share))
     )
 
 
@@ -186,37 +184,36 @@ def describe_similarity(found: Similarity) -> str:
 
 def describe_share_in_others(similarity: float, *, are_earlier: bool) -> str:
     """How much of a story stands in its sources, which are called earlier only if all of them are known to be."""
+    share = format_percent(similarity)
     if are_earlier:
-        return gettext("%(share)s of this story stands in earlier stories by others") % {
-            "share": format_percent(similarity)
-        }
-    return gettext("%(share)s of this story stands in stories by others") % {"share": format_percent(similarity)}
+        return gettext("%(share)s of this story stands in earlier stories by others", share=share)
+    return gettext("%(share)s of this story stands in stories by others", share=share)
 
 
 def describe_rest(found: Similarity, left_out: int) -> str:
     """How much of a story stands in its sources without those that are left out, of which there are some."""
-    rest = ngettext(
+    return ngettext(
         "%(share)s of this story stands in stories by others without the source that is left out",
         "%(share)s of this story stands in stories by others without the %(n)s sources that are left out",
         left_out,
+        share=format_percent(found.similarity),
+        n=number(left_out),
     )
-    return rest % {"share": format_percent(found.similarity), "n": number(left_out)}
 
 
 def describe_serial_match(match: SerialMatch) -> str:
     """Which chapters of one serial are which of another, the best chain first."""
-    part = gettext("chapters %(first)s to %(last)s are chapters %(source_first)s to %(source_last)s of the source")
     parts = (
-        part
-        % {
-            "first": number(ranges.second[0]),
-            "last": number(ranges.second[1]),
-            "source_first": number(ranges.first[0]),
-            "source_last": number(ranges.first[1]),
-        }
+        gettext(
+            "chapters %(first)s to %(last)s are chapters %(source_first)s to %(source_last)s of the source",
+            first=number(ranges.second[0]),
+            last=number(ranges.second[1]),
+            source_first=number(ranges.first[0]),
+            source_last=number(ranges.first[1]),
+        )
         for ranges in match.ranges
     )
-    return gettext("A serial follows another: %(parts)s") % {"parts": "; ".join(parts)}
+    return gettext("A serial follows another: %(parts)s", parts="; ".join(parts))
 
 
 def describe_case(row: Mapping[str, Any]) -> str:
@@ -236,41 +233,42 @@ def list_similarity_findings(found: Similarity) -> list[str]:
     """Further findings on a story and its sources, one sentence each."""
     if not found.sources:
         return []
-    shown = {"copied": number(found.copied_words), "words": number(found.words), "n": number(len(found.sources))}
     from_sources = ngettext(
         "%(copied)s of %(words)s words, from %(n)s source",
         "%(copied)s of %(words)s words, from %(n)s sources",
         len(found.sources),
+        copied=number(found.copied_words),
+        words=number(found.words),
+        n=number(len(found.sources)),
     )
-    findings = [from_sources % shown]
+    findings = [from_sources]
     if unknown_order := count_unordered_sources(found):
         before = ngettext(
             "It is not known whether %(n)s of the sources was published before this story",
             "It is not known whether %(n)s of the sources were published before this story",
             unknown_order,
+            n=number(unknown_order),
         )
-        findings.append(before % {"n": number(unknown_order)})
+        findings.append(before)
     unknown = sum(source.author_id is None for source in found.sources)
     if found.author_id is None:
         findings.append(gettext("The author of this story is not known"))
     elif unknown:
-        same = gettext("It is not known whether the same author wrote %(n)s of the sources")
-        findings.append(same % {"n": number(unknown)})
+        n = number(unknown)
+        findings.append(gettext("It is not known whether the same author wrote %(n)s of the sources", n=n))
     return findings
 
 
 def describe_history(found: History) -> str:
     """How often an author's stories copy, in one line."""
     plagiarism = gettext("no verdict of plagiarism")
-    if found.plagiarism:
-        stories = ngettext(
-            "%(n)s story with the verdict plagiarism", "%(n)s stories with the verdict plagiarism", found.plagiarism
+    if n := found.plagiarism:
+        plagiarism = ngettext(
+            "%(n)s story with the verdict plagiarism", "%(n)s stories with the verdict plagiarism", n, n=number(n)
         )
-        plagiarism = stories % {"n": number(found.plagiarism)}
-    line = gettext("%(plagiarism)s, %(open)s open") % {"plagiarism": plagiarism, "open": number(found.open)}
-    if found.unordered:
-        pairs = ngettext("%(n)s pair of unknown order", "%(n)s pairs of unknown order", found.unordered)
-        line += f"; {pairs % {'n': number(found.unordered)}}"
+    line = gettext("%(plagiarism)s, %(open)s open", plagiarism=plagiarism, open=number(found.open))
+    if n := found.unordered:
+        line += "; " + ngettext("%(n)s pair of unknown order", "%(n)s pairs of unknown order", n, n=number(n))
     return line
 
 
@@ -283,31 +281,31 @@ def _list_findings(facts: Evidence) -> Iterator[str]:
     else:
         yield gettext("two different authors wrote them")
     if facts.longest_run_words:
-        yield gettext("the longest shared run has %(n)s words") % {"n": number(facts.longest_run_words)}
+        yield gettext("the longest shared run has %(n)s words", n=number(facts.longest_run_words))
     if facts.rare_words:
-        yield gettext("rare words in the same order: %(words)s") % {"words": name_rare_words(facts)}
+        yield gettext("rare words in the same order: %(words)s", words=name_rare_words(facts))
     if facts.common_words:
-        common = gettext("%(n)s more words are in common passages, which many stories share")
-        yield common % {"n": number(facts.common_words)}
+        n = number(facts.common_words)
+        yield gettext("%(n)s more words are in common passages, which many stories share", n=n)
 
 
 def name_rare_words(facts: Evidence) -> str:
     """The rare words of a rewriting on one line, in the order of A; of many, those at its start."""
     more = len(facts.rare_words) - SHOWN_RARE_WORDS
     shown = ", ".join(facts.rare_words[:SHOWN_RARE_WORDS])
-    return shown if more <= 0 else f"{shown} {gettext('and %(n)s more') % {'n': number(more)}}"
+    return shown if more <= 0 else f"{shown} {gettext('and %(n)s more', n=number(more))}"
 
 
 def _list_warnings(facts: Evidence) -> Iterator[str]:
     if facts.estimated:
         yield gettext("the scores are estimates: a text was unavailable when they were computed")
-    for side, about in facts.sides.items():
+    for side, about in zip("AB", facts.sides.values(), strict=True):
         if about.changed:
-            changed = gettext("the page of %(side)s has changed since it was fingerprinted: this is its current text")
-            yield changed % {"side": side.upper()}
+            yield gettext(
+                "the page of %(side)s has changed since it was fingerprinted: this is its current text", side=side
+            )
         if about.gone:
-            gone = gettext("the text of %(side)s is no longer available (%(why)s)")
-            yield gone % {"side": side.upper(), "why": about.gone}
+            yield gettext("the text of %(side)s is no longer available (%(why)s)", side=side, why=about.gone)
 
 
 def list_scores(facts: Evidence) -> list[tuple[str, str]]:
@@ -316,7 +314,7 @@ def list_scores(facts: Evidence) -> list[tuple[str, str]]:
     if facts.similarity is not None:
         named.append((gettext("Similarity"), format_percent(facts.similarity)))
     if facts.hamming is not None:
-        named.append(("SimHash", gettext("%(n)s of 128 bits differ") % {"n": facts.hamming}))
+        named.append(("SimHash", gettext("%(n)s of 128 bits differ", n=facts.hamming)))
     if facts.jaccard is not None:
         named.append((gettext("Jaccard similarity"), f"{facts.jaccard:.2f}"))
     if facts.containment is not None:
@@ -334,7 +332,7 @@ def describe_duration(length: timedelta) -> str:
     """A duration in the largest unit of which it has at least two: 3 days, 36 hours."""
     for name, unit in UNITS.items():
         if length >= 2 * unit:
-            return gettext(name) % {"n": number(length // unit)}
+            return gettext(name, n=number(length // unit))
     return gettext("a second") if length >= SECOND else gettext("less than a second")
 
 
@@ -395,25 +393,22 @@ def _order(first: str, second: str, a: Dates, b: Dates) -> str:
     order = find_order(a, b)
     for name, dates in ((first, a), (second, b)):
         if dates.catalogue is not None:
-            shown = {"work": name, "catalogue": dates.catalogue}
-            return gettext("%(work)s is a work of the catalogue %(catalogue)s") % shown
+            return gettext("%(work)s is a work of the catalogue %(catalogue)s", work=name, catalogue=dates.catalogue)
     if order.ahead is None:
         missing = [name for name, dates in ((first, a), (second, b)) if dates.published is None]
         if not missing:
             return gettext("the order of publication is not known: the listing gives both the same date")
-        which = gettext("%(one)s and %(other)s") % {"one": first, "other": second} if len(missing) == 2 else missing[0]
-        return gettext("the order of publication is not known: the listing has no date of %(which)s") % {"which": which}
+        which = gettext("%(one)s and %(other)s", one=first, other=second) if len(missing) == 2 else missing[0]
+        return gettext("the order of publication is not known: the listing has no date of %(which)s", which=which)
     before, after = (first, second) if order.earlier == "a" else (second, first)
     shown = {"before": before, "after": after, "ahead": describe_duration(timedelta(milliseconds=order.ahead))}
     if order.is_updated_since:
-        return (
-            gettext(
-                "%(before)s was published %(ahead)s before %(after)s, by the listing, and updated after %(after)s was"
-                " published"
-            )
-            % shown
+        return gettext(
+            "%(before)s was published %(ahead)s before %(after)s, by the listing, and updated after %(after)s was"
+            " published",
+            **shown,
         )
-    return gettext("%(before)s was published %(ahead)s before %(after)s, by the listing") % shown
+    return gettext("%(before)s was published %(ahead)s before %(after)s, by the listing", **shown)
 
 
 def name_sources(found: Similarity | SimilarityReport) -> str:
@@ -446,11 +441,12 @@ def describe_cluster_order(cluster: Cluster) -> str:
         return gettext(
             "In the order of their ids. The listing has no date of publication, so their order is not known."
         )
-    unknown = gettext(
+    return gettext(
         "The original is not known: %(undated)s of %(stories)s stories have no date of publication. The others precede"
-        " them, in order of publication, by the listing."
+        " them, in order of publication, by the listing.",
+        undated=number(cluster.undated),
+        stories=number(len(cluster.stories)),
     )
-    return unknown % {"undated": number(cluster.undated), "stories": number(len(cluster.stories))}
 
 
 # Marks.
@@ -468,7 +464,7 @@ def describe_mark(mark: Mark) -> str:
 
 
 def counted_marked(n: int) -> str:
-    return ngettext("%(n)s story with marks:", "%(n)s stories with marks:", n) % {"n": number(n)}
+    return ngettext("%(n)s story with marks:", "%(n)s stories with marks:", n, n=number(n))
 
 
 # Complaints.
@@ -490,8 +486,8 @@ def describe_evidence(evidence: Mapping[str, Any] | None) -> str:
         return gettext("not compared")
     if evidence["kind"] is None:
         return gettext("no copy by the configured thresholds")
-    shown = {"kind": gettext(find_tier(evidence["kind"]).label), "similarity": format_percent(evidence["similarity"])}
-    return gettext("%(kind)s, similarity %(similarity)s") % shown
+    kind, similarity = gettext(find_tier(evidence["kind"]).label), format_percent(evidence["similarity"])
+    return gettext("%(kind)s, similarity %(similarity)s", kind=kind, similarity=similarity)
 
 
 def list_evidence(evidence: Mapping[str, Any]) -> list[str]:
@@ -499,34 +495,30 @@ def list_evidence(evidence: Mapping[str, Any]) -> list[str]:
     compared = {
         "story": gettext("Compared with the original, word by word"),
         "text": gettext("Compared with the text of the original, word by word"),
-        "all": gettext("Compared with all stories on record: %(n)s") % {"n": number(evidence["compared"])},
+        "all": gettext("Compared with all stories on record: %(n)s", n=number(evidence["compared"])),
     }
     sentences = [compared[evidence["compared_with"]], _join_sentence(describe_evidence(evidence))]
     sentences += (_join_sentence(_describe_match(match)) for match in evidence["matches"])
     if evidence["near_miss"] is not None:
-        sentences.append(gettext("The nearest: %(match)s") % {"match": _describe_match(evidence["near_miss"])})
+        sentences.append(gettext("The nearest: %(match)s", match=_describe_match(evidence["near_miss"])))
     limits = evidence["thresholds"]
     shares = {name: format_percent(limits[name]) for name in ("jaccard", "containment", "rare_share")}
     thresholds = gettext(
         "Thresholds: Hamming distance %(hamming)s, Jaccard similarity %(jaccard)s, containment %(containment)s, copied"
-        " words %(passage_words)s, rare words %(rare_share)s"
+        " words %(passage_words)s, rare words %(rare_share)s",
+        **limits | shares,
     )
-    return [*sentences, thresholds % (limits | shares), *map(_join_sentence, evidence["reasons"])]
+    return [*sentences, thresholds, *map(_join_sentence, evidence["reasons"])]
 
 
 def _describe_match(match: Mapping[str, Any]) -> str:
     """A story that was compared, with the figures that are known."""
-    story = gettext("the text") if match["story_id"] is None else gettext("story %(id)s") % {"id": match["story_id"]}
-    figures = [
-        gettext("similarity %(n)s") % {"n": format_percent(match["similarity"])},
-        *(
-            text % {"n": shown}
-            for text, shown in (
-                (gettext("Jaccard similarity %(n)s"), match["jaccard"] and format_percent(match["jaccard"])),
-                (gettext("longest shared run %(n)s words"), match["longest_run_words"]),
-                (gettext("%(n)s words copied"), match["copied_words"] and number(round(match["copied_words"]))),
-            )
-            if shown
-        ),
-    ]
+    story = gettext("the text") if match["story_id"] is None else gettext("story %(id)s", id=match["story_id"])
+    figures = [gettext("similarity %(n)s", n=format_percent(match["similarity"]))]
+    if match["jaccard"]:
+        figures.append(gettext("Jaccard similarity %(n)s", n=format_percent(match["jaccard"])))
+    if match["longest_run_words"]:
+        figures.append(gettext("longest shared run %(n)s words", n=match["longest_run_words"]))
+    if match["copied_words"]:
+        figures.append(gettext("%(n)s words copied", n=number(round(match["copied_words"]))))
     return f"{story}: {', '.join(figures)}"

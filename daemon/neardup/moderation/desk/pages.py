@@ -96,7 +96,7 @@ def read_note(text: str) -> str:
     """The note of a form as it is stored.  Raises SendAgain for one that is too long."""
     note = clean_note(text)
     if len(note) > MAX_NOTE_LENGTH:
-        limit = gettext("The limit is %(n)s characters.") % {"n": number(MAX_NOTE_LENGTH)}
+        limit = gettext("The limit is %(n)s characters.", n=number(MAX_NOTE_LENGTH))
         raise SendAgain(400, translate_later("The note is too long"), limit)
     return note
 

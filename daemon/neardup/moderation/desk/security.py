@@ -114,7 +114,7 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
             request,
             503,
             translate_later("Nothing was stored yet"),
-            gettext("%(error)s. Please try again in a few seconds.") % {"error": error},
+            gettext("%(error)s. Please try again in a few seconds.", error=error),
         )
         response.headers["Retry-After"] = str(RETRY_SECONDS)
         return response

@@ -9,7 +9,6 @@ import asyncio
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from itertools import chain, groupby, product
 from operator import itemgetter
 from pathlib import Path
@@ -190,23 +189,27 @@ def write_page(
     tally = Counter((listed.case.language, listed.case.kind) for listed in cases)
     languages = [language for language in registry if any(language == tallied for tallied, _ in tally)]
     kinds = [kind for kind in tiers.list_kinds() if any(kind == tallied for _, tallied in tally)]
-    page = _open_template(registry).stream(
-        **make_page_values(_make_style(languages, kinds, tally) + make_font_rules(registry)),
-        languages={shown: sum(n for (language, _), n in tally.items() if language == shown) for shown in languages},
-        kinds={shown: sum(n for (_, kind), n in tally.items() if kind == shown) for shown in kinds},
-        chosen=chosen.total(),
-        left_out=[
-            (language, kind, tally[language, kind], chosen[language, kind])
-            for kind, language in product(kinds, languages)
-            if tally[language, kind] < chosen[language, kind]
-        ],
-        cases=cases,
-        passages=passages,
-        legend=_list_highlights(passages),
+    page = (
+        make_environment(registry)
+        .get_template(TEMPLATE)
+        .stream(
+            make_evidence=make_evidence,
+            **make_page_values(_make_style(languages, kinds, tally) + make_font_rules(registry)),
+            languages={shown: sum(n for (language, _), n in tally.items() if language == shown) for shown in languages},
+            kinds={shown: sum(n for (_, kind), n in tally.items() if kind == shown) for shown in kinds},
+            chosen=chosen.total(),
+            left_out=[
+                (language, kind, tally[language, kind], chosen[language, kind])
+                for kind, language in product(kinds, languages)
+                if tally[language, kind] < chosen[language, kind]
+            ],
+            cases=cases,
+            passages=passages,
+            legend=_list_highlights(passages),
+        )
     )
     page.enable_buffering(BUFFERED_CHUNKS)
-    with path.open("w", encoding="utf-8") as out:
-        page.dump(out)
+    page.dump(str(path), encoding="utf-8")
 
 
 def _list_highlights(passages: Passages) -> set[str]:
@@ -261,11 +264,6 @@ def _make_style(languages: list[Language], kinds: list[Kind], tally: Tally) -> s
     ]
     shown = f"{', '.join(empty)} {{ display: block }}\n" if empty else ""
     return read_static(*SHEETS) + hidden + shown
-
-
-@cache
-def _open_template(languages: Languages) -> Any:
-    return make_environment(languages).get_template(TEMPLATE, globals={"make_evidence": make_evidence})
 
 
 def write_stories_page(path: Path, stories: Iterable[ExportRow], chosen: int, *, registry: Languages) -> None:
