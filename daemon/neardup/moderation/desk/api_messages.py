@@ -4,6 +4,8 @@ The OpenAPI document and the API share them.  An unknown member of a body is an 
 a client ignores those that it does not know.  Times are in RFC 3339.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
@@ -85,25 +87,21 @@ class MeaningQuery(Part):
 # What a client sends.
 
 
-def require_offered(value: Verdict) -> Verdict:
-    """A verdict that a client may give.  Raises ValueError."""
-    if value not in OFFERED:
-        raise ValueError(f"a verdict is one of {', '.join(OFFERED)}")
-    return value
-
-
-def require_deciding(value: Verdict) -> Verdict:
-    """A verdict that decides a case.  Raises ValueError."""
-    if value not in DECIDING:
-        raise ValueError(f"a verdict is one of {', '.join(DECIDING)}")
+def _require_among(verdicts: Sequence[Verdict], value: Verdict) -> Verdict:
+    if value not in verdicts:
+        raise ValueError(f"a verdict is one of {', '.join(verdicts)}")
     return value
 
 
 Offered = Annotated[
-    Verdict, AfterValidator(require_offered), WithJsonSchema({"type": "string", "enum": list(map(str, OFFERED))})
+    Verdict,
+    AfterValidator(partial(_require_among, OFFERED)),
+    WithJsonSchema({"type": "string", "enum": list(map(str, OFFERED))}),
 ]
 Deciding = Annotated[
-    Verdict, AfterValidator(require_deciding), WithJsonSchema({"type": "string", "enum": list(map(str, DECIDING))})
+    Verdict,
+    AfterValidator(partial(_require_among, DECIDING)),
+    WithJsonSchema({"type": "string", "enum": list(map(str, DECIDING))}),
 ]
 Note = Annotated[str, AfterValidator(clean_note), Field(max_length=MAX_NOTE_LENGTH)]
 

@@ -66,7 +66,7 @@ from neardup.moderation.desk.parts import announce_verdict, get_desk
 from neardup.moderation.desk.story import StoryDetails, make_report_values, read_story_details
 from neardup.moderation.evidence.page import Graph, choose_drawn, lay_out
 from neardup.moderation.interface import translate_later
-from neardup.moderation.wording import STATUS_NAMES, describe_case, describe_cluster_order
+from neardup.moderation.wording import STATUS_NAMES, describe_case
 from neardup.records import DECIDING, PERMITTED, STATUSES, ShownId, Verdict
 
 PAGE_SIZE = 10
@@ -178,12 +178,10 @@ def _read_cases_page(
 
 
 class ClusterDetails(Struct, frozen=True):
-    """The cluster of a case: `size` stories in an `order` that is said in words, of which the first are `shown`."""
+    """The drawing of the cluster of a case, and the first of its stories."""
 
-    size: int
-    order: str
-    shown: list[dict[str, Any]]
     graph: Graph
+    shown: list[dict[str, Any]]
 
 
 class CaseDetails(Struct, frozen=True):
@@ -289,12 +287,7 @@ def _read_cluster(db: sqlite3.Connection, case_id: int) -> ClusterDetails | None
     cluster, edges = found
     shown = cluster.stories[:SHOWN_STORIES]
     known = story_rows.describe(db, {*shown, *choose_drawn(cluster, ())})
-    return ClusterDetails(
-        len(cluster.stories),
-        describe_cluster_order(cluster),
-        [known[story] for story in shown],
-        lay_out(cluster, edges, (), known),
-    )
+    return ClusterDetails(lay_out(cluster, edges, (), known), [known[story] for story in shown])
 
 
 # Blind second reviews.

@@ -127,7 +127,7 @@ def decide_pair(db: sqlite3.Connection, pair: Pair, given: NewVerdict) -> int:
 
 def decide_case(db: sqlite3.Connection, case_id: int, excepted: Collection[int], given: NewVerdict) -> int:
     """Decide the open flags of a case but those `excepted`; returns the number of the decision."""
-    shown = list_open_flags(db, case_id)
+    shown = list_flags_of_case(db, case_id).open
     chosen = [flag_id for flag_id in shown if flag_id not in excepted]
     if shown and not chosen:
         raise Conflict("every pair of the case was left out")
@@ -146,7 +146,7 @@ def decide_cases(db: sqlite3.Connection, states: Mapping[int, str], given: NewVe
         if row is None or describe_state(row) != state:
             [shown] = story_rows.read_shown_ids(db, [case_id]).values()
             raise Conflict(f"the case of story {shown} has changed meanwhile: look at it again")
-    chosen = [flag_id for case_id in states for flag_id in list_open_flags(db, case_id)]
+    chosen = [flag_id for case_id in states for flag_id in list_flags_of_case(db, case_id).open]
     seen = verdicts.identify_state(db, chosen)
     done = _decide(db, chosen, NewVerdict(given.verdict, given.note, given.moderator, seen))
     cases.release_leases(db, given.moderator.name, states)
@@ -176,13 +176,11 @@ def show_author(db: sqlite3.Connection, author_id: str, given: NewVerdict) -> No
     authors.show(db, author_id, given.moderator.name)
 
 
-def list_open_flags(db: sqlite3.Connection, case_id: int) -> list[int]:
-    """The ids of the open flags of a case: what a verdict on all of it decides."""
-    return list_flags_of_case(db, case_id).open
-
-
 class CaseFlags(NamedTuple):
-    """The ids of the flags of a case: the open, those with a verdict, which opening it again reopens, the permitted."""
+    """The ids of the flags of a case.
+
+    A verdict on all of it decides the open ones; opening it again reopens those with a verdict.
+    """
 
     open: list[int]
     decided: list[int]
@@ -342,7 +340,7 @@ async def _claim_next(ledger: Connections, queue: CaseQueue, position: QueuePosi
 
 
 def _read_case_state(db: sqlite3.Connection, case_id: int) -> dict[str, Any]:
-    is_open = list_open_flags(db, case_id)
+    is_open = list_flags_of_case(db, case_id).open
     return {
         "seen": verdicts.identify_state(db, is_open),
         "history": verdicts.list_of_case(db, case_id),
@@ -358,8 +356,7 @@ async def post_pair_verdict(request: web.Request) -> web.StreamResponse:
     desk, form, pair = get_desk(request), request[FORM], read_pair(request)
     ledger = desk.ledger
     given = read_verdict(request)
-    query = read_query(request)
-    queue, at = parse_case_queue(query, desk.config, given.moderator), read_number(query, "at")
+    queue, at = _read_queue(request, given.moderator)
     try:
         done = await ledger.write(decide_pair, pair, given)
     except Conflict as error:
@@ -391,8 +388,7 @@ async def post_undo(request: web.Request) -> web.StreamResponse:
     announce_undo(desk, done)
     if back:
         raise web.HTTPSeeOther(choose_local_path(back))
-    query = read_query(request)
-    queue, at = parse_case_queue(query, desk.config, given.moderator), read_number(query, "at")
+    queue, at = _read_queue(request, given.moderator)
     raise web.HTTPSeeOther(f"{_find_path(undone)}{format_case_query(queue, at=at)}")
 
 

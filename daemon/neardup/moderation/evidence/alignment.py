@@ -135,10 +135,11 @@ class Fold(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """The position and the length of a copied span, in thousandths of the story's words."""
+    """The position and the length of a copied span, in thousandths of the story's words; the colour of its source."""
 
     at: float
     length: float
+    colour: int
 
 
 class Side(Struct, frozen=True):
@@ -188,8 +189,8 @@ def align_stories(facts: Evidence, a: LoadedStory, b: LoadedStory) -> AlignedSto
     groups = list(_group_passages(facts))
     longest = sorted(sorted(groups, key=lambda group: -group.words)[:MAX_PASSAGE_PAIRS], key=lambda group: group.first)
     return AlignedStories(
-        Side(tuple(cut_blocks(text_a.text, spans_a)), _make_bars(facts.spans_a, facts.a.words or 0)),
-        Side(tuple(cut_blocks(text_b.text, spans_b)), _make_bars(facts.spans_b, facts.b.words or 0)),
+        Side(tuple(cut_blocks(text_a.text, spans_a)), make_bars(facts.spans_a, facts.a.words or 0)),
+        Side(tuple(cut_blocks(text_b.text, spans_b)), make_bars(facts.spans_b, facts.b.words or 0)),
         tuple(
             PassagePair(
                 group.first,
@@ -317,8 +318,11 @@ def cut_paragraphs(text: str, spans: Sequence[ShownSpan]) -> list[Paragraph]:
     return [Paragraph(tuple(fragments)) for fragments in lines]
 
 
-def _make_bars(spans: WordSpans, words: int) -> tuple[Bar, ...]:
-    return tuple(Bar(round(1000 * start / words, 2), round(1000 * (end - start) / words, 2)) for start, end in spans)
+def make_bars(spans: Iterable[Sequence[int]], words: int, colour: int = 0) -> tuple[Bar, ...]:
+    """The bars of spans of a story of so many words."""
+    return tuple(
+        Bar(round(1000 * start / words, 2), round(1000 * (end - start) / words, 2), colour) for start, end in spans
+    )
 
 
 # The legend of a page.

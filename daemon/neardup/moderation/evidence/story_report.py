@@ -18,6 +18,7 @@ from neardup.core.verify.spans import union_of_spans
 from neardup.ledger import passages
 from neardup.ledger.similarities import Similarity, Source
 from neardup.moderation.evidence.alignment import (
+    Bar,
     Fold,
     Highlight,
     Paragraph,
@@ -25,6 +26,7 @@ from neardup.moderation.evidence.alignment import (
     add_folds,
     convert_to_spans,
     cut_blocks,
+    make_bars,
 )
 from neardup.query.compare import LoadedStory
 from neardup.records import Language, Spans
@@ -40,14 +42,6 @@ def find_common_words(db: sqlite3.Connection, language: Language, words: Hashes)
     return mask_common(words, passages.find_common_among(db, language, find_distinct(hashes)))
 
 
-class ReportedBar(Struct, frozen=True):
-    """Where a passage lies in the story, and its length, in thousandths of the story's words; its source's colour."""
-
-    at: float
-    length: float
-    colour: int
-
-
 class ReportedSource(Struct, frozen=True):
     """A source of the story; `number` counts from 1, the largest share first.
 
@@ -60,7 +54,7 @@ class ReportedSource(Struct, frozen=True):
     about: Source
     word: int | None
     passage: int | None
-    bars: tuple[ReportedBar, ...]
+    bars: tuple[Bar, ...]
 
 
 class ReportedPassage(Struct, frozen=True):
@@ -81,7 +75,7 @@ class StoryReport(Struct, frozen=True):
 
     sources: tuple[ReportedSource, ...]
     passages: tuple[ReportedPassage, ...]
-    bars: tuple[ReportedBar, ...]
+    bars: tuple[Bar, ...]
     blocks: tuple[Paragraph | Fold, ...]
     has_common: bool
 
@@ -102,7 +96,7 @@ def make_story_report(found: Similarity, story: LoadedStory | None, common: Mask
             source,
             int(source.spans[0, 0]) if len(source.spans) else None,
             first_of.get(n) if common is not None else None,
-            _make_bars(source.spans[:MOST_BARS], found.words, _choose_colour(n)),
+            make_bars(source.spans[:MOST_BARS].tolist(), found.words, _choose_colour(n)),
         )
         for n, source in enumerate(found.sources)
     )
@@ -114,9 +108,7 @@ def make_story_report(found: Similarity, story: LoadedStory | None, common: Mask
         tuple(
             bar
             for passage in passages
-            for bar in _make_bars(
-                np.array([[passage.word, passage.word + passage.words]]), found.words, passage.source.colour
-            )
+            for bar in make_bars([(passage.word, passage.word + passage.words)], found.words, passage.source.colour)
         ),
         () if story is None else _cut_blocks(story, stretches if common is not None else []),
         has_common=any(stretch.highlight is Highlight.COMMON for stretch in stretches),
@@ -174,13 +166,6 @@ def _count_covered_before(spans: Spans, places: Places) -> Places:
     total = np.concatenate(([0], np.cumsum(lengths)))[n]
     beyond = np.where(n > 0, spans[n - 1, 1] - places, 0)
     return total - np.maximum(beyond, 0)
-
-
-def _make_bars(spans: Spans, words: int, colour: int) -> tuple[ReportedBar, ...]:
-    return tuple(
-        ReportedBar(round(1000 * start / words, 2), round(1000 * (end - start) / words, 2), colour)
-        for start, end in spans.tolist()
-    )
 
 
 def _cut_blocks(story: LoadedStory, stretches: Sequence[Stretch]) -> tuple[Paragraph | Fold, ...]:
