@@ -27,7 +27,6 @@ from neardup.core.candidates.key_pairs import (
     Buckets,
     HashBuckets,
     KeyTable,
-    find_edges,
     find_pairs_in_buckets,
     find_pairs_in_hash_buckets,
     make_keys,
@@ -36,7 +35,7 @@ from neardup.core.candidates.passage_groups import MOST_COPIES, count_copy_keys
 from neardup.core.candidates.select import Arrays
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.fingerprint.word_hashes import PassageHashes
-from neardup.core.sets import find_distinct
+from neardup.core.sets import find_distinct, find_edges
 from neardup.records import Language
 from neardup.spark.session import Batches, parse_schema
 

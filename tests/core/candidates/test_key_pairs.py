@@ -10,13 +10,13 @@ from neardup.core.candidates.key_pairs import (
     Buckets,
     HashBuckets,
     KeyTable,
-    find_edges,
     find_pairs_in_buckets,
     find_pairs_in_hash_buckets,
     make_keys,
 )
 from neardup.core.candidates.select import find_alike_pairs, make_arrays, make_columns
 from neardup.core.fingerprint.word_hashes import MIN_SHARED
+from neardup.core.sets import find_edges
 from neardup.records import BandedFingerprint
 
 from tests.core.candidates.test_select import Thresholds, hashes, signatures

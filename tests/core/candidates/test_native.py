@@ -15,7 +15,6 @@ from neardup.core.candidates.key_pairs import (
     Buckets,
     HashBuckets,
     KeyTable,
-    find_edges,
     find_hash_sharing_pairs,
     make_keys,
     rank_pairs,
@@ -24,6 +23,7 @@ from neardup.core.candidates.passage_groups import DEAD, find_groups, list_earli
 from neardup.core.candidates.select import Arrays, close_pairs, find_alike_pairs, score_pairs
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.native import candidates as binding
+from neardup.core.sets import find_edges
 
 from tests.core.candidates.test_select import Thresholds
 from tests.support.languages import HINDI, MARATHI

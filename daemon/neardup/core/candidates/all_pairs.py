@@ -27,6 +27,7 @@ from neardup.core.fingerprint.minhash import ROWS, SignatureRows, count_agreeing
 from neardup.core.fingerprint.word_hashes import HashRows, measure_hamming
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
+from neardup.core.sets import find_edges, rank_in_groups
 
 Positions = npt.NDArray[np.int64]  # the indices of stories in the arrays of fingerprints
 BandValues = npt.NDArray[np.unsignedinteger]  # (n, bands): the value of each story in each band
@@ -200,7 +201,8 @@ def _join_keys(stories: Stories, positions: Positions, rules: JoinRules) -> Iter
         if keys.start == keys.stop:
             continue
         first_values = band_values[:, keys.first_band]
-        runs = _group_runs(_sort_by(order, first_values), first_values)
+        members = _sort_by(order, first_values)
+        runs = Runs(members, find_edges(first_values[members]))
         for left, right, done_here in join_runs(stories, runs, keys, CHUNK_PAIRS):
             yield PairChunk(left, right, done=(done + (keys.stop - keys.start) * done_here) / total)
         done += keys.stop - keys.start
@@ -215,14 +217,6 @@ def _sort_by(order: Positions, values: BandValues) -> Positions:
     return order
 
 
-def _group_runs(members: Positions, values: BandValues) -> Runs:
-    """Group sorted positions into runs of equal values."""
-    member_values = values[members]
-    changes = np.ones(len(member_values) + 1, np.bool_)
-    np.not_equal(member_values[1:], member_values[:-1], out=changes[1:-1])
-    return Runs(members, np.flatnonzero(changes))
-
-
 @in_c(native.join_runs)
 def join_runs(stories: Stories, runs: Runs, keys: Keys, room: int) -> Iterator[tuple[Positions, Positions, float]]:
     """The pairs of the keys, and the share of work done.
@@ -233,15 +227,13 @@ def join_runs(stories: Stories, runs: Runs, keys: Keys, room: int) -> Iterator[t
     for second in range(keys.start, keys.stop):
         values = stories.band_values[runs.members, second].astype(np.int64)
         order = np.lexsort((runs.members, values, run_of))
-        members, is_first = runs.members[order], np.ones(len(order), np.bool_)
-        is_first[1:] = (np.diff(run_of[order]) != 0) | (np.diff(values[order]) != 0)
-        starts = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]  # of each member's bucket
-        others = np.arange(len(order)) - starts  # that each is compared with
+        members = runs.members[order]
+        others = rank_in_groups(find_edges(run_of[order], values[order]))  # of its bucket that each is compared with
         ends = np.cumsum(others)
         for begin in range(0, int(others.sum()), COMPARED_AT_ONCE):
             pairs = np.arange(begin, min(begin + COMPARED_AT_ONCE, ends[-1]))
             later = np.searchsorted(ends, pairs, "right")
-            left, right = members[starts[later] + pairs - (ends - others)[later]], members[later]
+            left, right = members[later + pairs - ends[later]], members[later]
             kept = _belong_here(stories, left, right, keys, second)
             left, right = left[kept], right[kept]
             for start in range(0, len(left), room):
@@ -323,8 +315,7 @@ class Shortlist:
         ranked.sort()
         ranked = ranked[np.diff(ranked, prepend=~ranked[:1]) != 0]
         stories = ranked >> np.uint64(POSITION_BITS + HAMMING_BITS + ROWS_BITS)
-        starts = np.flatnonzero(np.diff(stories, prepend=~stories[:1]))
-        ranks = np.arange(len(ranked)) - np.repeat(starts, np.diff(starts, append=len(ranked)))
+        ranks = rank_in_groups(find_edges(stories))
         self._best = ranked[ranks < self._most]
         self._is_cut[stories[ranks >= self._most].astype(np.int64)] = True
         self.left_out += len(ranked) - len(self._best)

@@ -127,15 +127,6 @@ def _hash_rows(values: npt.NDArray[np.uint8]) -> Keys:
     return np.asarray(mix(mix(words[:, 0]) + words[:, 1]))
 
 
-def find_edges(*columns: npt.NDArray[np.generic]) -> Indices:
-    """Columns (n,) that rows are sorted by -> where each bucket begins, and n."""
-    begins = np.zeros(len(columns[0]), np.bool_)
-    begins[:1] = True
-    for column in columns:
-        begins[1:] |= column[1:] != column[:-1]
-    return np.append(np.flatnonzero(begins), len(begins))
-
-
 def find_pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
     """The similar pairs whose key is that of the bucket, each later story with its best `max_matches` there.
 

@@ -21,7 +21,7 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
-from neardup.core.sets import find_distinct
+from neardup.core.sets import find_distinct, find_edges, rank_in_groups
 
 PAIRS_AT_A_TIME = 1 << 24  # that are counted at a time: 4 bytes each
 MOST_COPIES = 1_000  # stories
@@ -97,11 +97,11 @@ def find_groups(  # noqa: PLR0917 - the parameters of the function in C
 ) -> tuple[Numbers, PassageHashes, Counts, Counts, Numbers]:
     """The groups of `cut_into_groups`, and the columns of the common hashes."""
     live = postings[language_of[postings.astype(np.uint32)] != DEAD]
-    live = live[np.append(True, live[1:] != live[:-1])[: len(live)]]
+    live = live[find_edges(live)[:-1]]
     numbers, hashes = live.astype(np.uint32), (live >> HASH_SHIFT).astype(np.uint32)
-    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(live)])
-    sizes = np.diff(np.append(starts, len(live)))
-    size_of, rank = np.repeat(sizes, sizes), np.arange(len(live)) - np.repeat(starts, sizes)
+    edges = find_edges(hashes)
+    sizes = np.diff(edges)
+    size_of, rank = np.repeat(sizes, sizes), rank_in_groups(edges)
     different = count_copy_keys(np.repeat(np.arange(len(sizes)), sizes), copy_keys[numbers], len(sizes))
     surplus = np.where(sizes > most, sizes - most, different - common)
     is_group = (sizes > 1) & (surplus <= 0)
@@ -198,10 +198,7 @@ def choose_best_matches(pairs: SharedHashes, most: Counts) -> Positions:
     stories; `most` (n,) is the limit of each pair's story.
     """
     order = np.lexsort((pairs.left, -pairs.shared, pairs.right))
-    stories = pairs.right[order]
-    starts = np.flatnonzero(np.append(True, stories[1:] != stories[:-1])[: len(stories)])
-    ranks = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-    return order[ranks < most[order]]
+    return order[rank_in_groups(find_edges(pairs.right[order])) < most[order]]
 
 
 def select_best(pairs: SharedHashes, language_of: LanguageOf, limits: Counts) -> tuple[Positions, Positions]:

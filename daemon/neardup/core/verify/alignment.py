@@ -276,7 +276,7 @@ def count_copied(a: Hashes, b: Hashes, runs: Blocks, common: PassageHashes) -> t
     common_a[at_a] = common_b[at_b] = is_common
     copied = np.count_nonzero(_mask_first_occurrences(a[at_a], blocks) & ~is_common)
     copied_a, copied_b = _mask(len(a), at_a[~is_common]), _mask(len(b), at_b[~is_common])
-    spans_a, spans_b = _cut_out_common(in_a, common_a, copied_a), _cut_out_common(in_b, common_b, copied_b)
+    spans_a, spans_b = cut_out_common(in_a, common_a, copied_a), cut_out_common(in_b, common_b, copied_b)
     return int(copied), int(np.count_nonzero(is_common)), spans_a, spans_b
 
 
@@ -373,7 +373,7 @@ def _mask(words: int, places: Places) -> Mask:
     return found
 
 
-def _cut_out_common(spans: Spans, common: Mask, copied: Mask) -> Spans:
+def cut_out_common(spans: Spans, common: Mask, copied: Mask) -> Spans:
     """The parts of the spans, ascending, between common words, each from its first copied word to its last.
 
     So an edit of a common passage is no part copied, either.

@@ -83,13 +83,6 @@ LEAST_OWN = 0.1
 MOST_SKELETONS = 64  # that are kept
 
 
-def _measure_overlap(a: Text, b: Text, shared: int, bits: int) -> Signals:
-    size_a, size_b = len(a.shingles), len(b.shingles)
-    return Signals(
-        bits, jaccard=shared / (size_a + size_b - shared), containment_a=shared / size_a, containment_b=shared / size_b
-    )
-
-
 def estimate(pair: Candidate, bits: int) -> Signals:
     """The signals that two signatures give, for a pair of which a text is missing; `bits` alone without signatures."""
     if pair.a.signature is None or pair.b.signature is None:
@@ -196,7 +189,7 @@ def examine(
         return _assess_same_text(len(a.word_hashes), bits, texts.languages, thresholds)
     if texts.are_in_two_scripts:
         return _assess_skeletons([texts], thresholds, common)[0]
-    overlap = _measure_overlap(a, b, count_shared(a.shingles, b.shingles), bits)
+    overlap = _compare_shingles(texts)
     [by_words] = _assess_copied([texts], [overlap], [a.word_hashes, b.word_hashes], ONE_PAIR, thresholds, common)
     by_words = _measure_run(texts, by_words)
     if by_words.kind is not None:
@@ -206,6 +199,11 @@ def examine(
         if assessment is not None and assessment.kind is not None:
             return assessment
     return by_words
+
+
+def _compare_shingles(texts: _Texts) -> Signals:
+    a, b = texts.a.shingles, texts.b.shingles
+    return skeletons.measure_overlap(len(a), len(b), count_shared(a, b), texts.bits)
 
 
 def _assess_texts(pairs: Sequence[_Texts], thresholds: Thresholds, common: PassageHashes) -> list[Assessment | None]:
@@ -231,7 +229,10 @@ def _assess_words(pairs: Sequence[_Texts], thresholds: Thresholds, common: Passa
     """The assessments of pairs by their words; None for a pair with too little in common to be recorded."""
     texts, places = list_distinct_texts(pairs)
     shared_of = count_shared_of_pairs([text.shingles for text in texts], places).tolist()
-    overlaps = [_measure_overlap(a, b, shared, bits) for (a, b, bits, _), shared in zip(pairs, shared_of, strict=True)]
+    overlaps = [
+        skeletons.measure_overlap(len(a.shingles), len(b.shingles), shared, bits)
+        for (a, b, bits, _), shared in zip(pairs, shared_of, strict=True)
+    ]
     aligned, least_words = list[int](), min(NEAR_MISS_WORDS, thresholds.passage_words)
     least_shared = min(MIN_SHARED_SHINGLES, least_words * 2 // 3)
     for n, (overlap, shared) in enumerate(zip(overlaps, shared_of, strict=True)):
@@ -375,7 +376,7 @@ def _assess_rewriting(texts: _Texts, common: PassageHashes, thresholds: Threshol
     if kind is None and found.share < NEAR_MISS_SHARE:
         return None
     copied = {COPIED_WORDS: len(list_equal_words(a, b, found.spans_a, found.spans_b)[0])}
-    overlap = _measure_overlap(a, b, count_shared(a.shingles, b.shingles), texts.bits)
+    overlap = _compare_shingles(texts)
     run = measure_longest_run(a.word_hashes, b.word_hashes)
     signals = replace(overlap, extra={**signals.extra, **copied}, longest_run_words=run)
     return Assessment(kind, signals, found.spans_a, found.spans_b)

@@ -12,7 +12,16 @@ from neardup.core.native import comparison as native
 from neardup.core.native import in_c
 from neardup.core.sets import Numbers, Pairs, count_uncommon_of_pairs, find_distinct
 from neardup.core.text.consonants import CLASS_BITS
-from neardup.core.verify.alignment import NO_HASHES, Mask, PairedSpans, align, expand_runs, find_copied, pair_places
+from neardup.core.verify.alignment import (
+    NO_HASHES,
+    Mask,
+    PairedSpans,
+    align,
+    cut_out_common,
+    expand_runs,
+    find_copied,
+    pair_places,
+)
 from neardup.records import NO_SPANS, Copied, Signals, Spans
 
 GRAM = 8  # consonants, about 3 words: stories in other languages share .15 of them at most
@@ -30,16 +39,15 @@ def measure_overlaps(grams: Sequence[Grams], pairs: Pairs, bits: Sequence[int]) 
     counts = count_uncommon_of_pairs(grams, pairs, NO_HASHES).tolist()
     sizes = np.array([len(grams_of_text) for grams_of_text in grams], np.int64)[pairs[:, :2]].tolist()
     return [
-        _measure_overlap(a, b, shared, differing) for (a, b), shared, differing in zip(sizes, counts, bits, strict=True)
+        measure_overlap(a, b, shared if shared >= MIN_SHARED else 0, differing)
+        for (a, b), shared, differing in zip(sizes, counts, bits, strict=True)
     ]
 
 
-def _measure_overlap(size_a: int, size_b: int, shared: int, bits: int) -> Signals:
-    if shared < MIN_SHARED:
-        return Signals(bits, jaccard=0.0, containment_a=0.0, containment_b=0.0)
-    return Signals(
-        bits, jaccard=shared / (size_a + size_b - shared), containment_a=shared / size_a, containment_b=shared / size_b
-    )
+def measure_overlap(size_a: int, size_b: int, shared: int, bits: int) -> Signals:
+    """The signals of two sets of these sizes that share so many members."""
+    jaccard = shared / max(size_a + size_b - shared, 1)
+    return Signals(bits, jaccard=jaccard, containment_a=shared / max(size_a, 1), containment_b=shared / max(size_b, 1))
 
 
 def list_grams(normalised: bytes) -> Grams:
@@ -73,7 +81,8 @@ def find_copied_words(a: Skeleton, b: Skeleton) -> Copied:
 
 def remove_common(found: Copied, common: tuple[Mask, Mask]) -> Copied:
     """What `find_copied_words` found without the words of either text that stand in common passages."""
-    return _make_copied(_cut_out_common(found.spans_a, common[0]), _cut_out_common(found.spans_b, common[1]))
+    spans = (cut_out_common(*side, ~side[1]) for side in zip((found.spans_a, found.spans_b), common, strict=True))
+    return _make_copied(*spans)
 
 
 def _make_copied(spans_a: Spans, spans_b: Spans) -> Copied:
@@ -101,17 +110,4 @@ def _convert_to_words(spans: Spans, skeleton: Skeleton) -> Spans:
     first, last = skeleton.words[spans[:, 0]], skeleton.words[spans[:, 1] - 1 + ALIGNED_GRAM - 1]
     apart = first[1:] > last[:-1]
     starts, ends = first[np.append(True, apart)], last[np.append(apart, True)] + 1
-    return np.stack((starts, ends), axis=1).astype(np.int32)
-
-
-def _cut_out_common(spans: Spans, common: Mask) -> Spans:
-    """The spans, ascending, without the words that are common."""
-    owners = np.zeros(len(common) + 1, np.int32)  # 0 for a word in no span, and after the last one
-    steps = np.diff(spans, axis=1)[:, 0]
-    owners[np.repeat(spans[:, 0] - np.cumsum(steps) + steps, steps) + np.arange(steps.sum())] = np.repeat(
-        np.arange(1, len(spans) + 1, dtype=np.int32), steps
-    )
-    owners[:-1][common] = 0
-    is_edge = np.diff(owners, prepend=0) != 0
-    starts, ends = np.flatnonzero(is_edge & (owners > 0)), np.flatnonzero(is_edge & (np.append(0, owners[:-1]) > 0))
     return np.stack((starts, ends), axis=1).astype(np.int32)
