@@ -32,7 +32,7 @@ async def build(setup: Setup, stories: int) -> Figures:
 
 async def nominate(setup: Setup, stories: int) -> Figures:
     """Compare the latest stories with all others, as an audit does."""
-    ledger, index = Ledger(setup.ledger, read), PassageIndex.open(_passages(setup), "ledger", "1")
+    ledger, index = Ledger(setup.ledger, read), PassageIndex(_passages(setup), "ledger", "1")
     ids = await ledger.do(self_checks.draw_latest, 0, SAMPLE)
     found = {story_id: WideMatches() for story_id in ids}
     first = (stories - 1) // passages.FLUSHED * passages.FLUSHED + 1

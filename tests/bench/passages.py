@@ -53,7 +53,7 @@ def all_live(numbers: Numbers) -> npt.NDArray[np.bool_]:
 
 def build(folder: Path, stories: int, merging: bool) -> Figures:
     """Insert, flush and merge; the figures are of both together."""
-    index, merge_seconds = PassageIndex.open(folder, "ledger", "1"), 0.0
+    index, merge_seconds = PassageIndex(folder, "ledger", "1"), 0.0
     for first in range(1, stories + 1, FLUSHED):
         last = min(first + FLUSHED - 1, stories)
         for batch in cut_batches(list(rows(first, last)), BATCH):
@@ -77,7 +77,7 @@ def build(folder: Path, stories: int, merging: bool) -> Figures:
 def lookups(folder: Path, stories: int, cold: bool) -> Figures:
     """Look up a day's stories; warm is the second of two times, cold is with no page of the index in memory."""
     before = _resident_mb()
-    index = PassageIndex.open(folder, "ledger", "1")
+    index = PassageIndex(folder, "ledger", "1")
     first = stories // 2 // FLUSHED * FLUSHED + 1
     probes = [hashes for _, hashes in rows(first, min(first + FLUSHED - 1, stories))][:DAILY]
     index.look_up(probes[:1], COMMON)  # reads the checksums
@@ -100,7 +100,7 @@ def lookups(folder: Path, stories: int, cold: bool) -> Figures:
 
 def join(folder: Path, stories: int) -> Figures:
     """Find all pairs."""
-    index, pairs = PassageIndex.open(folder, "ledger", "1"), 0
+    index, pairs = PassageIndex(folder, "ledger", "1"), 0
     with TemporaryDirectory(dir=folder.parent) as scratch:
         numbers = np.arange(stories + 1, dtype=np.uint32)
         for step in index.join(numbers, np.zeros(stories + 1, np.uint8), numbers, COMMON, Path(scratch)):
@@ -110,7 +110,7 @@ def join(folder: Path, stories: int) -> Figures:
 
 def check(folder: Path, _: int) -> Figures:
     """Verify every block."""
-    return {"damaged": len(list(PassageIndex.open(folder, "ledger", "1").check()))}
+    return {"damaged": len(list(PassageIndex(folder, "ledger", "1").check()))}
 
 
 def _look_up(index: PassageIndex, probes: list[Any]) -> int:

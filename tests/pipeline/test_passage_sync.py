@@ -63,7 +63,7 @@ def opened() -> Iterator[tuple[Ledger, PassageIndex]]:
     with (
         TemporaryDirectory() as folder,
         closing(Ledger(Path(folder) / "l.db")) as ledger,
-        closing(PassageIndex.open(Path(folder) / "passages", "ledger", "1")) as index,
+        closing(PassageIndex(Path(folder) / "passages", "ledger", "1")) as index,
     ):
         yield ledger, index
 

@@ -217,6 +217,11 @@ def refuse_gap(applied: int | None, since: int | None) -> None:
         raise make_data_lost()
 
 
+def select_new(changes: Sequence[Change], applied: int | None) -> list[Change]:
+    """The changes after `applied`, and those numbered 0: they are not the ledger's, and are always applied."""
+    return [change for change in changes if change.seq == 0 or applied is None or change.seq > applied]
+
+
 def parse_number(value: object) -> int | None:
     """A position or a count as an index stores it; None if it is missing or no number."""
     if isinstance(value, bytes) and value.isdigit() and len(value) < DIGITS:

@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from msgspec.structs import replace
@@ -32,6 +33,7 @@ from neardup.index.protocol import (
     record_by_language,
     record_packed_settings,
     refuse_gap,
+    select_new,
 )
 from neardup.records import BandedFingerprint, Change, Language
 from neardup.sqlite import FAILURES, ThreadedConnection, explain_failure
@@ -111,8 +113,7 @@ class SqliteIndex:
             db.execute("BEGIN IMMEDIATE")
             before, bits, language_numbers = _read_applied(db), self._bits(db), _read_language_numbers(db)
             refuse_gap(before, since)
-            # changes numbered 0 are not the ledger's, and are always applied
-            new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]
+            new = select_new(changes, before)
             for language, banding in self._bandings.items():
                 additions = packed_buckets.make_additions(language, new, banding, bits[language])
                 _append(db, language_numbers[language], additions)
@@ -292,11 +293,7 @@ def _read_lengths(db: sqlite3.Connection, rows: Sequence[int]) -> list[int]:
 def _read_buckets(db: sqlite3.Connection, rows: Sequence[int]) -> list[bytes | None]:
     """The contents of each bucket; None for an empty one."""
     query = "SELECT numbers FROM json_each(?) LEFT JOIN index_buckets ON bucket = value"
-    found = db.execute(query, (json.dumps(rows),)).fetchall()
-    return [None if numbers is None else _pack(numbers) for (numbers,) in found]
-
-
-def _pack(numbers: object) -> bytes:
-    if not isinstance(numbers, bytes):
+    contents = [numbers for (numbers,) in db.execute(query, (json.dumps(rows),))]
+    if not set(map(type, contents)) <= {bytes, NoneType}:
         raise IndexDamaged("the index is damaged: a bucket is no blob")
-    return numbers
+    return contents

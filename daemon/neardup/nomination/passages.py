@@ -330,7 +330,7 @@ class PassageNomination:
             looked_up = await self._look_up([apart[n].hashes for n in wrong], MAX_HOLDERS)
             for n, result in zip(wrong, looked_up, strict=True):
                 found[n] = result
-        numbers = _list_numbers(found)
+        numbers = find_distinct(np.concatenate([result.numbers for result in found])).tolist()
         ids = await self._ledger.do(versions.read_ids, numbers) if numbers else {}
         matches = await asyncio.to_thread(_match, apart, found, ids, apart_others, self._detection)
         return PassageNominees(matches, common)
@@ -339,10 +339,6 @@ class PassageNomination:
         """Note that a batch is committed, and in the index."""
         self._recent.append(probes)
         self._batches += 1
-
-
-def _list_numbers(found: Sequence[Found]) -> list[int]:
-    return list(find_distinct(np.concatenate([np.empty(0, np.uint32), *(result.numbers for result in found)])).tolist())
 
 
 def _match(

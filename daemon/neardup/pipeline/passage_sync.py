@@ -57,7 +57,7 @@ async def open_passages(ledger: Ledger) -> PassageIndex:
     owner, made_by, folder = await read_ledger_id(ledger), recorded.split()[0], files.name_passages_folder(ledger.path)
     try:
         await asyncio.to_thread(files.make_folder, folder)
-        return await asyncio.to_thread(PassageIndex.open, folder, owner, made_by)
+        return await asyncio.to_thread(PassageIndex, folder, owner, made_by)
     except OSError as error:
         raise Fatal(f"cannot open the passage index {folder}: {error.strerror}") from error
 

@@ -68,7 +68,9 @@ class Athena:
         lacks a required column.
         """
         sql = self._queries.backfill_sql if since is None else self._queries.daily_sql
-        parameters = [] if since is None else [_write_literal(since)]
+        parameters = []
+        if since is not None:
+            parameters.append(f"'{datetime.fromtimestamp(since / 1000, UTC).isoformat(timespec='milliseconds')}'")
         read, start = await self._rejoin(sql, resume) if since is None and resume else (None, 0)
         if read is None:
             read = await self._query(sql, parameters)
@@ -172,10 +174,6 @@ def _has_succeeded(execution: dict[str, Any]) -> bool:
     if status.get("AthenaError", {}).get("Retryable"):
         raise QueryFailed(message, "athena_failed")
     raise Fatal(message)
-
-
-def _write_literal(since: int) -> str:
-    return f"'{datetime.fromtimestamp(since / 1000, UTC).isoformat(timespec='milliseconds')}'"
 
 
 @contextmanager

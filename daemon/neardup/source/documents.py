@@ -42,6 +42,8 @@ MOST_NAMED = 20  # columns in an error message
 LONGEST_CELL = 100_000_000  # characters; the library's own limit is 131,072
 
 FOLDERS = 1_000  # whose real paths and paths below a root are kept
+_find_relative_folder = lru_cache(FOLDERS)(os.path.relpath)
+_resolve_folder = lru_cache(FOLDERS)(os.path.realpath)
 
 
 class Document(Struct, frozen=True):
@@ -76,11 +78,6 @@ async def list_file_documents(files: Iterable[Path], *, root: Path, language: La
         yield Document(str(file), file.name if folder == os.curdir else f"{folder}/{file.name}", language)
 
 
-@lru_cache(FOLDERS)
-def _find_relative_folder(folder: Path, root: Path) -> str:
-    return os.path.relpath(folder, root)
-
-
 def find_files(paths: Sequence[str], left_out: Counter[str], known: set[str]) -> list[Path]:
     """The files that paths name: each file as it is, a folder's files with PAGE_ENDINGS, and what matches a pattern.
 
@@ -101,11 +98,6 @@ def find_files(paths: Sequence[str], left_out: Counter[str], known: set[str]) ->
 def _resolve(file: Path) -> str:
     """As os.path.realpath, which asks for each folder above each file."""
     return os.path.realpath(file) if file.is_symlink() else f"{_resolve_folder(file.parent)}/{file.name}"
-
-
-@lru_cache(FOLDERS)
-def _resolve_folder(folder: Path) -> str:
-    return os.path.realpath(folder)
 
 
 def _expand_path(path: str, left_out: Counter[str]) -> Iterator[Path]:

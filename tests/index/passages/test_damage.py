@@ -44,7 +44,7 @@ def all_live(numbers: Numbers) -> npt.NDArray[np.bool_]:
 
 
 def opened(folder: Path) -> PassageIndex:
-    return PassageIndex.open(folder, LEDGER, ALGORITHM)
+    return PassageIndex(folder, LEDGER, ALGORITHM)
 
 
 def inserted(index: PassageIndex, first: int, last: int) -> None:

@@ -70,7 +70,7 @@ def test_merge_and_join_find_what_brute_force_finds(
 ) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name, "passages")
-        index, first = PassageIndex.open(folder, LEDGER, ALGORITHM), 1
+        index, first = PassageIndex(folder, LEDGER, ALGORITHM), 1
         for number, hashes in stories.items():
             index.insert([(number, hashes)])
             match data.draw(st.sampled_from(["nothing", "flush", "merge"])):
@@ -114,7 +114,7 @@ def test_the_join_pairs_stories_of_all_languages(
         TemporaryDirectory() as name,
         patch.multiple(join, MAX_LISTED=data.draw(st.integers(1, 60)), MAX_COUNTED=data.draw(st.integers(1, 20))),
     ):
-        index = PassageIndex.open(Path(name, "passages"), LEDGER, ALGORITHM)
+        index = PassageIndex(Path(name, "passages"), LEDGER, ALGORITHM)
         index.insert(list(stories.items()))
         places = np.arange(len(languages), dtype=np.uint32)
         steps = list(index.join(places, languages, different(stories), common, Path(name), after))
@@ -136,7 +136,7 @@ def test_the_join_pairs_stories_of_all_languages(
 
 
 def test_most_postings_are_in_one_segment_and_few_segments_remain(tmp_path: Path) -> None:
-    index = PassageIndex.open(tmp_path, LEDGER, ALGORITHM)
+    index = PassageIndex(tmp_path, LEDGER, ALGORITHM)
     for number in range(1, 40):
         index.flush(number, number, MADE_AT)
         while index.merge(live_except([]), MADE_AT):
@@ -146,7 +146,7 @@ def test_most_postings_are_in_one_segment_and_few_segments_remain(tmp_path: Path
 
 
 def test_segments_with_a_gap_between_them_are_not_merged(tmp_path: Path) -> None:
-    index = PassageIndex.open(tmp_path, LEDGER, ALGORITHM)
+    index = PassageIndex(tmp_path, LEDGER, ALGORITHM)
     index.flush(1, 1, MADE_AT)
     index.flush(3, 3, MADE_AT)
     assert not index.merge(live_except([]), MADE_AT) and index.held == [(1, 1), (3, 3)]
@@ -167,7 +167,7 @@ def test_each_story_has_its_hashes_again(stories: dict[int, set[int]], flushed: 
         patch.setattr(join, "RANGE", 16)
         folder, scratch = Path(name) / "passages", Path(name) / "scratch"
         scratch.mkdir()
-        index = PassageIndex.open(folder, "ledger-1", "algorithm-1")
+        index = PassageIndex(folder, "ledger-1", "algorithm-1")
         rows = [(number, np.array(sorted(its), np.uint32)) for number, its in sorted(stories.items())]
         index.insert(rows)
         if flushed:

@@ -31,7 +31,7 @@ def test_a_lookup_finds_what_brute_force_finds(
     stories: dict[int, PassageHashes], data: st.DataObject, probes: list[PassageHashes], common: int
 ) -> None:
     with TemporaryDirectory() as folder:
-        index, first, written = PassageIndex.open(Path(folder), LEDGER, ALGORITHM), 1, 0
+        index, first, written = PassageIndex(Path(folder), LEDGER, ALGORITHM), 1, 0
         for row in stories.items():
             index.insert([row])
             if data.draw(st.sampled_from(["nothing", "insert again", "flush"])) == "flush":
@@ -51,7 +51,7 @@ def test_a_lookup_finds_what_brute_force_finds(
             assert {number: held[number] for number in held if number > after} == expected[0]
 
         index.close()
-        reopened = PassageIndex.open(Path(folder), LEDGER, ALGORITHM)
+        reopened = PassageIndex(Path(folder), LEDGER, ALGORITHM)
         reopened.insert(list(stories.items()))  # those that it holds are left out
         found = reopened.look_up(probes, common)
         assert list(map(as_dicts, found)) == answers(stories, probes, common)
@@ -60,7 +60,7 @@ def test_a_lookup_finds_what_brute_force_finds(
 
 @pytest.mark.parametrize("postings", [3, 300_000])
 def test_a_hash_in_one_large_bucket_is_found(tmp_path: Path, postings: int) -> None:
-    index = PassageIndex.open(tmp_path, LEDGER, ALGORITHM)
+    index = PassageIndex(tmp_path, LEDGER, ALGORITHM)
     low = np.arange(0, 2 * postings, 2, dtype=np.uint32)[: 1 << 15]  # one bucket has them all
     rows = [(number, low) for number in range(1, 1 + max(1, postings // len(low)))]
     index.insert(rows)
@@ -74,7 +74,7 @@ def test_a_hash_in_one_large_bucket_is_found(tmp_path: Path, postings: int) -> N
 
 
 def test_another_process_sees_what_is_flushed(tmp_path: Path) -> None:
-    writer, reader = (PassageIndex.open(tmp_path, LEDGER, ALGORITHM) for _ in range(2))
+    writer, reader = (PassageIndex(tmp_path, LEDGER, ALGORITHM) for _ in range(2))
     probe = np.array([1, 2], np.uint32)
     reader.insert([(1, probe)])  # from the ledger's outbox
     writer.insert([(1, probe), (2, probe)])
@@ -87,10 +87,10 @@ def test_another_process_sees_what_is_flushed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("ledger", "algorithm"), [("other", ALGORITHM), (LEDGER, "2")])
 def test_an_index_of_another_ledger_or_algorithm_is_refused(tmp_path: Path, ledger: str, algorithm: str) -> None:
-    index = PassageIndex.open(tmp_path, LEDGER, ALGORITHM)
+    index = PassageIndex(tmp_path, LEDGER, ALGORITHM)
     index.flush(1, 5, MADE_AT)
     with pytest.raises(Fatal, match="is of"):
-        PassageIndex.open(tmp_path, ledger, algorithm)
+        PassageIndex(tmp_path, ledger, algorithm)
     with pytest.raises(ValueError, match="a part"):
         index.flush(5, 6, MADE_AT)
     index.flush(2, 5, MADE_AT)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -98,23 +98,18 @@ class PassageIndex:
     """The passage index of one ledger and one version of the passage hashes.  Thread-safe; its methods block."""
 
     def __init__(self, folder: Path, ledger_id: str, algorithm: str) -> None:
+        """Open the index in a folder, which is created if it does not exist.
+
+        Raises Fatal if a segment is of another ledger, algorithm or format.  A damaged segment raises nothing here.
+        """
         self._folder, self._ledger_id, self._algorithm = folder, ledger_id, algorithm
         self._segments: tuple[SegmentFile, ...] = ()
         self._tail = Tail()
         self._state = Lock()  # of the two above
         self._writing = Lock()
-        self._executor = ThreadPoolExecutor(THREADS, "passages")
-
-    @classmethod
-    def open(cls, folder: Path, ledger_id: str, algorithm: str) -> Self:
-        """Open the index in a folder, which is created if it does not exist.
-
-        Raises Fatal if a segment is of another ledger, algorithm or format.  A damaged segment raises nothing here.
-        """
         folder.mkdir(mode=0o750, exist_ok=True)
-        index = cls(folder, ledger_id, algorithm)
-        index._refresh()
-        return index
+        self._refresh()
+        self._executor = ThreadPoolExecutor(THREADS, "passages")
 
     @property
     def held(self) -> list[Range]:

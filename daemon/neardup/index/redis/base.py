@@ -52,6 +52,7 @@ from neardup.index.protocol import (
     parse_values,
     record_by_language,
     refuse_gap,
+    select_new,
 )
 from neardup.index.redis.client import (
     KEYS_PER_COMMAND,
@@ -260,9 +261,7 @@ class RedisIndex(ABC):
                 self._guard.refuse_loss(  # after a build: until a position is set, only these counts show a loss
                     [parse_number(await pipe.get(count_key)) for count_key in count_keys], languages
                 )
-                # changes numbered 0 are not the ledger's, and are always applied
-                new = [change for change in changes if change.seq == 0 or before is None or change.seq > before]
-                commands = await asyncio.to_thread(list, self._commands(new, languages))
+                commands = await asyncio.to_thread(list, self._commands(select_new(changes, before), languages))
                 if applied is not None and (before is None or applied > before):
                     commands.append(("SET", key, applied))
                 pipe.multi()
