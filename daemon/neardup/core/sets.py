@@ -45,6 +45,12 @@ def rank_in_groups(edges: Counts) -> Counts:
     return np.arange(edges[-1]) - np.repeat(edges[:-1], np.diff(edges))
 
 
+def concatenate_ranges(starts: npt.NDArray[np.integer], counts: npt.NDArray[np.integer]) -> Counts:
+    """The ranges that begin at `starts` and have `counts` numbers, one after another."""
+    firsts: Counts = np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    return firsts + np.arange(len(firsts))
+
+
 def union(left: npt.NDArray[Number], right: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """(n,) and (m,) numbers -> those of either, distinct and ascending."""
     return find_distinct(np.concatenate((left, right)))

@@ -19,7 +19,7 @@ from neardup.core.fingerprint.minhash import ROWS, SignatureRows
 from neardup.core.fingerprint.word_hashes import HashRows, measure_hamming
 from neardup.core.native import candidates as native
 from neardup.core.native import in_c
-from neardup.core.sets import find_distinct
+from neardup.core.sets import concatenate_ranges, find_distinct
 from neardup.records import BandedFingerprint, Language
 
 Thresholds = npt.NDArray[np.int64]  # (languages, 4): hamming, bands, shared_bands, agreeing_rows
@@ -175,7 +175,7 @@ def select_matches(
     left, right = np.concatenate((left, right, shared)), np.concatenate((right, left, shared))
     rows = np.concatenate((rows, rows, ROWS * batch_arrays.signed[shared]))
     bits = np.concatenate((bits, bits, np.zeros_like(shared)))
-    each_member = _concatenate_ranges((np.cumsum(sizes) - sizes)[right], sizes[right])
+    each_member = concatenate_ranges((np.cumsum(sizes) - sizes)[right], sizes[right])
     scores = (np.repeat(column, sizes[right]) for column in (left, -rows, bits))
     unfound = np.concatenate((of_unindexed, np.stack((*scores, members[each_member]))), axis=1)
     nominees = []
@@ -262,9 +262,3 @@ def _locate(wanted: Sequence[npt.NDArray[T]], ascending: npt.NDArray[T]) -> tupl
     )
     exists &= indices < len(ascending)
     return owners[exists], indices[exists]
-
-
-def _concatenate_ranges(starts: Indices, counts: Indices) -> Indices:
-    """The concatenation of the ranges that begin at `starts` and have `counts` elements."""
-    ends = np.cumsum(counts)
-    return np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts)

@@ -32,7 +32,7 @@ from neardup.core.fingerprint.word_hashes import (
 )
 from neardup.core.native import comparison as native
 from neardup.core.native import in_c
-from neardup.core.sets import ONE_PAIR, Pairs, are_among, are_among_ascending, find_distinct
+from neardup.core.sets import ONE_PAIR, Pairs, are_among, are_among_ascending, concatenate_ranges, find_distinct
 from neardup.records import MIN_BLOCK, NO_SPANS, Copied, Spans
 
 Blocks = npt.NDArray[np.int32]  # (n, 4): place in a, place in b, number of words and number of the block of each run
@@ -283,8 +283,7 @@ def count_copied(a: Hashes, b: Hashes, runs: Blocks, common: PassageHashes) -> t
 def expand_runs(runs: Blocks) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """The place in a, the place in b and the block of each equal word, in the order of the runs."""
     words = runs[:, 2]
-    nth = np.arange(words.sum()) - np.repeat(np.cumsum(words) - words, words)
-    return np.repeat(runs[:, 0], words) + nth, np.repeat(runs[:, 1], words) + nth, np.repeat(runs[:, 3], words)
+    return concatenate_ranges(runs[:, 0], words), concatenate_ranges(runs[:, 1], words), np.repeat(runs[:, 3], words)
 
 
 def pack_grams(words: Hashes) -> Iterator[bytes]:

@@ -21,6 +21,7 @@ import numpy as np
 from neardup.core.candidates.banding import Numbers
 from neardup.core.candidates.passage_groups import LanguageOf
 from neardup.core.fingerprint.word_hashes import MIN_SHARED
+from neardup.core.sets import find_edges
 from neardup.errors import Fatal
 from neardup.index.passages.folder import (
     Checked,
@@ -378,10 +379,10 @@ def _select_held(positions: Counts, places: Counts, counts: Counts) -> _Occurren
 
 def _make_answers(probes: Sequence[PassageHashes], holders: Counts, keys: Keys) -> list[Found]:
     """`holders` are those of the hashes of all probes, `keys` the (probe, number) of each posting found, sorted."""
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    shared = np.diff(np.append(starts, len(keys)))
+    groups = find_edges(keys)
+    shared = np.diff(groups)
     several = shared >= MIN_SHARED
-    kept, shared = keys[starts[several]], shared[several]
+    kept, shared = keys[groups[:-1][several]], shared[several]
     numbers, edges = get_numbers(kept), np.searchsorted(kept, np.arange(len(probes) + 1, dtype=np.uint64) << HASH_SHIFT)
     ends = np.cumsum([0, *map(len, probes)])
     return [

@@ -30,7 +30,8 @@ from neardup.core.candidates.passage_groups import (
     cut_into_groups,
     list_earlier,
 )
-from neardup.index.passages.postings import PREFIXES, Keys, Offsets, PassageHashes, get_hashes, get_numbers, list_places
+from neardup.core.sets import concatenate_ranges
+from neardup.index.passages.postings import PREFIXES, Keys, Offsets, PassageHashes, get_hashes, get_numbers
 
 MAX_LISTED = 1 << 27  # 4 bytes each
 MAX_COUNTED = 1 << 21  # at a time: about 50 ms
@@ -153,7 +154,7 @@ class HashesByStory(Struct, frozen=True):
         starts = np.searchsorted(self.numbers, numbers, side="left")
         counts = np.searchsorted(self.numbers, numbers, side="right") - starts
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        return ends.astype(np.uint32), self.hashes[list_places(starts, counts)]
+        return ends.astype(np.uint32), self.hashes[concatenate_ranges(starts, counts)]
 
 
 def regroup_by_story(stripes: Iterable[tuple[range, Keys]], last: int, scratch: Path) -> Iterator[HashesByStory]:

@@ -24,6 +24,7 @@ from neardup.core.candidates.banding import Numbers
 from neardup.core.native import in_c
 from neardup.core.native import segments as native
 from neardup.core.native.segments import Bytes, Coding
+from neardup.core.sets import concatenate_ranges
 
 PREFIX_BITS = 16
 PREFIXES = 1 << PREFIX_BITS
@@ -69,12 +70,6 @@ def get_numbers(keys: Keys) -> Numbers:
 def get_hashes(keys: Keys) -> PassageHashes:
     """The hash of each key."""
     return (keys >> HASH_SHIFT).astype(np.uint32)
-
-
-def list_places(starts: Counts, counts: Counts) -> Counts:
-    """The places of the `counts` items from each start on, one after the other."""
-    firsts = np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    return firsts + np.arange(len(firsts))
 
 
 @in_c(native.encode)
@@ -144,7 +139,7 @@ def _locate(edges: Counts, coding: Coding, first_bucket: int) -> _Parts:
     """The parts of the buckets from `first_bucket` on, which meet at `edges`."""
     counts, places = np.diff(edges), coding.place(np.arange(first_bucket, first_bucket + len(edges)), edges)
     heads, owners = 8 * (places[:-1] - places[0]), np.repeat(np.arange(len(counts)), counts)
-    nth, lows = list_places(np.zeros_like(counts), counts), heads + counts + coding.heads
+    nth, lows = concatenate_ranges(np.zeros_like(counts), counts), heads + counts + coding.heads
     numbers = lows + counts * coding.low_bits
     return _Parts(
         counts,
@@ -161,7 +156,7 @@ def _read_heads(bits: Counts, parts: _Parts, coding: Coding) -> Counts:
     """The head of each posting.  Raises ValueError."""
     heads, in_table = np.zeros(len(parts.owners), np.int64), parts.has_table[parts.owners]
     sizes = np.where(parts.has_table | (parts.counts == 0), 0, parts.counts + coding.heads)
-    places = list_places(parts.heads, sizes)
+    places = concatenate_ranges(parts.heads, sizes)
     set_bits = np.flatnonzero(bits[places])
     found = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[set_bits], minlength=len(sizes))
     if not np.array_equal(found, np.where(parts.has_table, 0, parts.counts)):
@@ -270,7 +265,7 @@ class Run(Struct, frozen=True):
 
     def numbers(self, places: Counts, counts: Counts) -> Numbers:
         """The numbers of the `counts` keys from each place on, one after the other."""
-        return get_numbers(self.keys[list_places(places, counts)])
+        return get_numbers(self.keys[concatenate_ranges(places, counts)])
 
     def read_prefix_offsets(self) -> Offsets:
         """How many postings precede each prefix, and at last their number: (PREFIXES + 1,)."""
@@ -295,7 +290,7 @@ def find_keys(keys: Keys, hashes: PassageHashes) -> tuple[Counts, Counts]:
 
 def select_keys(keys: Keys, hashes: PassageHashes) -> Keys:
     """Those of the sorted keys that have one of some distinct ascending hashes, in the same order."""
-    return np.asarray(keys[list_places(*find_keys(keys, hashes))])
+    return np.asarray(keys[concatenate_ranges(*find_keys(keys, hashes))])
 
 
 class TailView(NamedTuple):
