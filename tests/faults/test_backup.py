@@ -23,11 +23,11 @@ from tests.support.paths import ROOT
 from tests.support.samples import state
 
 STORIES = 2_000
-STEPS = ["_copy", "files.find_faults", "Path.replace", "sync_folder"]  # the steps of a copy
+STEPS = ["_copy_snapshot", "files.find_faults", "Path.replace", "sync_folder"]  # the steps of a copy
 KILLED = """
 import os
 from neardup.cli import main
-from neardup.ledger import backup
+from neardup.ops import backup
 backup.{step} = lambda *_: os.kill(os.getpid(), 9)
 main()
 """

@@ -35,7 +35,7 @@ def found(db: sqlite3.Connection, a: int, b: int, margin: float = 0.4) -> Meanin
     return MeaningFlag(a, b, kind, margin, [ChunkPair(0, 0, 0.7)], hash_of[a], hash_of[b])
 
 
-def queue(db: sqlite3.Connection, selection: Selection = meaning_flags.OPEN) -> list[tuple[int, int]]:
+def queue(db: sqlite3.Connection, selection: Selection = flags.OPEN) -> list[tuple[int, int]]:
     pairs = [(row["a"], row["b"]) for row in meaning_flags.select(db, selection)]
     assert meaning_flags.count(db, selection) == len(pairs)
     return pairs

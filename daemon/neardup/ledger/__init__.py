@@ -13,7 +13,7 @@ A module holds a family of the tables that schema.sql defines:
   meaning_flags
 - what moderators see and decide: cases, case_queue, complaints, permissions, verdicts, authors, webhook_events
 - what the program did and measured: runs, script_health, self_checks
-- the file itself: files, schema, lock, backup
+- the file itself: files, schema, lock
 """
 
 import json

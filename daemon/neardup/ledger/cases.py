@@ -274,10 +274,9 @@ class Lease(Struct, frozen=True):
 def take_lease(db: sqlite3.Connection, case_id: int, moderator: str) -> Lease:
     """Lease a case to a moderator, or renew the lease; returns the lease of another where that one holds it."""
     with transaction(db):
-        now = now_ms()
-        held = _read_held_leases(db, [case_id], now)
-        if held and held[0].moderator != moderator:
-            return held[0]
+        held, now = read_held_leases(db, [case_id]).get(case_id), now_ms()
+        if held is not None and held.moderator != moderator:
+            return held
         db.execute("DELETE FROM leases WHERE until <= ?", (now,))
         db.execute(
             "INSERT INTO leases VALUES (?, ?, ?, ?) ON CONFLICT (case_id) DO UPDATE SET until = excluded.until",
@@ -294,7 +293,11 @@ def release_leases(db: sqlite3.Connection, moderator: str, case_ids: Iterable[in
 
 def read_held_leases(db: sqlite3.Connection, case_ids: Iterable[int]) -> dict[int, Lease]:
     """The leases of those of these cases that a moderator holds now."""
-    return {lease.case_id: lease for lease in _read_held_leases(db, case_ids, now_ms())}
+    rows = db.execute(
+        f"SELECT case_id, moderator, until FROM leases WHERE case_id {AMONG} AND until > ?",
+        (dump_list(case_ids), now_ms()),
+    )
+    return {row[0]: Lease(*row) for row in rows}
 
 
 def refuse_if_leased(db: sqlite3.Connection, flag_ids: Iterable[int], moderator: str) -> None:
@@ -302,7 +305,7 @@ def refuse_if_leased(db: sqlite3.Connection, flag_ids: Iterable[int], moderator:
     rows = db.execute(
         f"SELECT DISTINCT case_id FROM flags WHERE flag_id {AMONG} AND case_id IS NOT NULL", (dump_list(flag_ids),)
     )
-    for lease in _read_held_leases(db, [row[0] for row in rows], now_ms()):
+    for lease in read_held_leases(db, [row[0] for row in rows]).values():
         if lease.moderator != moderator:
             raise explain_lease(lease)
 
@@ -310,13 +313,6 @@ def refuse_if_leased(db: sqlite3.Connection, flag_ids: Iterable[int], moderator:
 def explain_lease(lease: Lease) -> CaseHeld:
     """The error for a moderator who acts on a case that another has leased."""
     return CaseHeld(f"{lease.moderator} has this case open, until {format_time(lease.until)} at the latest")
-
-
-def _read_held_leases(db: sqlite3.Connection, case_ids: Iterable[int], now: int) -> list[Lease]:
-    rows = db.execute(
-        f"SELECT case_id, moderator, until FROM leases WHERE case_id {AMONG} AND until > ?", (dump_list(case_ids), now)
-    )
-    return [Lease(*row) for row in rows]
 
 
 # Statistics: what moderators have decided lately and how fast, and what waits.  Days are those of UTC.  A verdict that

@@ -22,12 +22,11 @@ from neardup.ledger import (
     transaction,
     verdicts,
 )
-from neardup.ledger.flags import Selection
+from neardup.ledger.flags import OPEN, Selection
 from neardup.records import Kind, Verdict
 
 QUEUE_ORDER = "ORDER BY margin DESC, a, b"
 BY_ONE_AUTHOR = "SELECT 1 FROM stories s JOIN stories m USING (author_id) WHERE s.id = ? AND m.id = ?"
-OPEN = Selection()
 
 
 class ChunkPair(NamedTuple):

@@ -20,10 +20,9 @@ from msgspec.structs import replace
 from neardup.core.publication_order import Dates
 from neardup.core.verify.spans import count_words, measure_share, sum_up_copied, union_of_spans
 from neardup.ledger import AMONG, Row, dump_list, languages, select_named_rows
-from neardup.ledger.flags import Selection, make_condition
+from neardup.ledger.flags import OPEN, Selection, make_condition
 from neardup.records import NO_SPANS, Kind, Language, ShownId, Spans, show_id
 
-OPEN = Selection()  # the default, whose flags are open
 MORE = 0x80  # the bit of a byte after which its integer goes on
 
 

@@ -103,7 +103,8 @@ def commit(db: sqlite3.Connection, submitted: Submitted, version: str, *, restor
         for matches in (submitted.matches, unseen):
             candidates.nominate(db, matches)
         remove_draft(db, story.id)
-        put_unsettled(db, story.id, submitted.outcome.fingerprint.passages)
+        passages = submitted.outcome.fingerprint.passages
+        db.execute("INSERT OR REPLACE INTO unsettled SELECT number, ? FROM stories WHERE id = ?", (passages, story.id))
         flagged = verification.put_verified(db, submitted.assessed, version)
         similarities.refresh(db)
     return Stored(outcome, None if before is None else before["path"], flagged, unseen)
@@ -155,11 +156,6 @@ class Unsettled(NamedTuple):
     story_id: int
     banded: BandedFingerprint
     passages: bytes
-
-
-def put_unsettled(db: sqlite3.Connection, story_id: int, passages: bytes) -> None:
-    """Record that the present version of a story is to be looked up once more, within the caller's transaction."""
-    db.execute("INSERT OR REPLACE INTO unsettled SELECT number, ? FROM stories WHERE id = ?", (passages, story_id))
 
 
 def list_unsettled(db: sqlite3.Connection, limit: int) -> list[Unsettled]:

@@ -195,7 +195,7 @@ def _make_verdict(submission: Submission, counted: Sequence[Verified], is_simila
     is_copy = any(
         find_tier(story.kind).severity <= whole
         and _is_by_another(story, submission)
-        and not _is_known_to_be_later(story, submission)
+        and _find_earlier(story.row, submission) != "a"
         for story in counted
     )
     if is_copy or is_similar:
@@ -217,10 +217,6 @@ def _is_earlier(story: Verified, submission: Submission) -> bool:
     """Whether the story comes before the text in the order of the ledger's view `sources`."""
     story_id = NO_ID if submission.story_id is None else submission.story_id
     return make_sort_key(story.row["published_at"], story.row["id"]) < make_sort_key(submission.published_at, story_id)
-
-
-def _is_known_to_be_later(story: Verified, submission: Submission) -> bool:
-    return _find_earlier(story.row, submission) == "a"
 
 
 def _find_earlier(row: Mapping[str, Any], submission: Submission) -> Side | None:
