@@ -306,8 +306,7 @@ def list_common_in_both(pairs: Sequence[TextPair], common: PassageHashes) -> lis
 
 def share_passages(a: Text, b: Text, common: PassageHashes) -> bool:
     """Whether passages nominate two texts: they share MIN_SHARED passage hashes that are not common."""
-    shared = np.intersect1d(a.passages, b.passages, assume_unique=True)
-    return bool(np.count_nonzero(~are_among_ascending(shared, common)) >= MIN_SHARED)
+    return bool(count_uncommon_of_pairs((a.passages, b.passages), ONE_PAIR, common)[0] >= MIN_SHARED)
 
 
 def measure_own_containment(story: Text, other: Text, common: PassageHashes) -> float | None:
