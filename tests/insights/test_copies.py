@@ -26,7 +26,7 @@ from neardup.insights.copies import (
 )
 from neardup.insights.corpus import COPIES, Copy, Corpus, Original, PlantedStory, plant
 from neardup.insights.edits import EDITS, REST, WORKS, Work, insert_run
-from neardup.insights.tables import format_decimal
+from neardup.insights.tables import format_cell
 from neardup.records import Language
 
 from tests.support.languages import ENGLISH, ODIA, SAMPLED, TAMIL
@@ -126,8 +126,8 @@ def test_the_longest_story_takes_text_from_several_donors() -> None:
 
 @given(st.floats(0, 1))
 def test_a_displayed_share_is_never_rounded_up(value: float) -> None:
-    assert float(format_decimal(value)) <= value + 1e-9
-    assert (format_decimal(value) == "1.000") == (value > 1 - 1e-9)
+    assert float(format_cell(value)) <= value + 1e-9
+    assert (format_cell(value) == "1.000") == (value > 1 - 1e-9)
 
 
 seeds = st.integers(0, 2**32)

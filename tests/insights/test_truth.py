@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from neardup.core.languages import LANGUAGES
 from neardup.errors import Misuse
+from neardup.insights.tables import format_cell
 from neardup.insights.truth import (
     make_label_tables,
     make_precision_tables,
@@ -164,7 +165,8 @@ def test_verdicts_give_a_table_of_precision(tmp_path: Path) -> None:
     ]
     [table] = make_precision_tables(facts)
     assert table.columns[5:] == ("plagiarism", "repost", "quotation", "template", "not similar")
-    assert table.rows[0] == ("HINDI", "similar", "3", "0.666", "0.207 - 0.938", "2", "0", "0", "0", "1")
+    shown = ["HINDI", "similar", "3", "0.666", "0.207 - 0.938", "2", "0", "0", "0", "1"]
+    assert list(map(format_cell, table.rows[0])) == shown
     db = connect(tmp_path / "l.db")
     tables = make_label_tables(score_flags(db, read_labels(labels(tmp_path, {"a": 1, "b": 2}))))
     db.close()

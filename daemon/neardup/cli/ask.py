@@ -13,7 +13,7 @@ from neardup.cli.command import (
     json_option,
     make_command,
     parse_story_id,
-    print_json,
+    print_answer,
     refuse_missing_folder,
     run_async,
 )
@@ -62,14 +62,9 @@ def check(config: "Config", file: IO[bytes], language: str, as_json: bool) -> No
 
     with console.show_waiting("check"):
         result = run_async(check_page)
-    if as_json:
-        print_json(result.as_dict())
-    else:
-        if result.left_out is not None:
-            click.echo(
-                f"{file.name} is the page of the story {result.left_out}, which is in the ledger: it is left out"
-            )
-        output.show_check(result)
+    if result.left_out is not None and not as_json:
+        click.echo(f"{file.name} is the page of the story {result.left_out}, which is in the ledger: it is left out")
+    print_answer(result.as_dict(), partial(output.show_check, result), as_json=as_json)
 
 
 def _is_page_of(match: "Match", language: "Language", file: IO[bytes], config: "Config") -> bool:
@@ -113,10 +108,7 @@ def compare(config: "Config | None", a: str, b: str, html: Path | None, as_json:
         return
     with console.show_waiting("compare"):
         comparison = run_async(lambda _: compare_texts(make_comparer(config), a, b))
-    if as_json:
-        print_json(comparison)
-    else:
-        output.out.print(render_pair(comparison))
+    print_answer(comparison, lambda: output.out.print(render_pair(comparison)), as_json=as_json)
 
 
 @make_command
@@ -137,10 +129,7 @@ def show(config: "Config", story: str, as_json: bool) -> None:
         report = run_async(
             lambda _: compute_similarity(config.ledger.path, lambda: open_readers(config), story_id, story)
         )
-    if as_json:
-        print_json(report)
-    else:
-        output.out.print(render_report(report))
+    print_answer(report, lambda: output.out.print(render_report(report)), as_json=as_json)
 
 
 @make_command

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from neardup.core.languages import Languages
+    from neardup.pipeline.summary import Summary
     from neardup.records import Language
 
 T = TypeVar("T")
@@ -141,12 +142,21 @@ def print_json(facts: object) -> None:
     click.echo(json.dumps(to_builtins(facts), ensure_ascii=False))
 
 
-def print_answer(facts: object, sentence: str, *, as_json: bool) -> None:
-    """Print the facts as JSON, or else the sentence that says them."""
+def print_answer(facts: object, answer: "str | Callable[[], None]", *, as_json: bool) -> None:
+    """Print the facts as JSON, or else the sentence that says them, or what a function prints of them."""
     if as_json:
         print_json(facts)
+    elif isinstance(answer, str):
+        click.echo(answer)
     else:
-        click.echo(sentence)
+        answer()
+
+
+def print_summary(summary: "Summary", show: "Callable[[], None]", *, as_json: bool, **more: object) -> None:
+    """Print what a job did, as JSON with `more`, or by a function.  Ends a command that Ctrl-C stopped."""
+    print_answer({"status": summary.status, **summary.as_dict(), **more}, show, as_json=as_json)
+    if summary.status == "stopped":
+        exit_if_interrupted()
 
 
 def exit_if_interrupted() -> None:

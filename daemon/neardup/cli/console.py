@@ -19,7 +19,6 @@ from neardup.telemetry.log import load_structlog, log, log_phase, run_beside, se
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-    from rich.table import Table
     from structlog.typing import EventDict, Processor
 
     from neardup.pipeline.summary import Progress as RunProgress
@@ -200,13 +199,3 @@ def show_waiting(command: str) -> AbstractContextManager[None]:
             ended.wait()
 
     return run_beside(wait)
-
-
-def make_table(*columns: str) -> "Table":
-    """An empty table with these columns, of which `stories` is a number."""
-    from rich.table import Table
-
-    table = Table(header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold", justify="right" if column == "stories" else "left")
-    return table

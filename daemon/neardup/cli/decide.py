@@ -33,8 +33,6 @@ from neardup.records import STATUSES, MarkReason, format_count, format_readable_
 if TYPE_CHECKING:
     import asyncio
 
-    from rich.table import Table
-
     from neardup.config import Config
     from neardup.core.verify.clusters import Policy
     from neardup.ledger.flags import Selection
@@ -382,7 +380,10 @@ def suspects(
     elif total:
         count = ", ".join(f"{name} {n:,}" for name, n in reasons.items())
         output.out.print(f"{total:,}  ({count})")
-        output.out.print(_make_stories_table(stories) if by == "story" else _make_authors_table(authors))
+        if by == "story":
+            _show_stories(stories)
+        else:
+            _show_authors(authors)
         if by == "story" and total > len(stories):
             output.out.print(f"and {total - len(stories):,} more; --json prints all")
     else:
@@ -394,29 +395,26 @@ def _record(story: "MarkedStory") -> dict[str, object]:
     return {**to_builtins(story), "marked_at": format_time(story.marked_at)}
 
 
-def _make_stories_table(stories: "Sequence[MarkedStory]") -> "Table":
-    from rich.text import Text
-
+def _show_stories(stories: "Sequence[MarkedStory]") -> None:
+    from neardup.cli import output
     from neardup.ledger import marks
     from neardup.moderation.evidence.terminal import make_plain
 
-    table = console.make_table("story", "language", "author", "title", "reasons", "marked at")
+    rows = []
     for story in stories:
         reasons = marks.describe_marks(story.marks)
         marked_at = format_readable_time(format_time(story.marked_at))
         cells = (story.story_id, story.language, story.author_id or "", story.title, reasons, marked_at)
-        table.add_row(*(Text(make_plain(str(cell))) for cell in cells))
-    return table
+        rows.append([make_plain(str(cell)) for cell in cells])
+    output.show_rows(("story", "language", "author", "title", "reasons", "marked at"), rows)
 
 
-def _make_authors_table(authors: "Sequence[MarkedAuthor]") -> "Table":
-    from rich.text import Text
-
+def _show_authors(authors: "Sequence[MarkedAuthor]") -> None:
     from neardup.cli import output
     from neardup.moderation.evidence.terminal import make_plain
 
-    table = console.make_table("author", "stories", "reasons")
+    rows = []
     for author in authors:
         name = "not known" if author.author_id is None else make_plain(author.author_id)
-        table.add_row(Text(name), f"{author.stories:,}", output.format_reasons(Counter(author.reasons)))
-    return table
+        rows.append((name, author.stories, output.format_reasons(Counter(author.reasons))))
+    output.show_rows(("author", "stories", "reasons"), rows)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import exit_if_interrupted, json_option, make_command, print_answer, print_json, run_async
+from neardup.cli.command import json_option, make_command, print_answer, print_summary, run_async
 from neardup.errors import Misuse
 
 if TYPE_CHECKING:
@@ -33,10 +33,7 @@ def status(config: "Config", as_json: bool) -> None:
 
     with console.show_waiting("status"):
         current = run_async(lambda _: collect_status(config))
-    if as_json:
-        print_json(current)
-    else:
-        show_status(current)
+    print_answer(current, lambda: show_status(current), as_json=as_json)
 
 
 @make_command
@@ -106,12 +103,10 @@ def reindex(config: "Config", as_json: bool) -> None:
                 return await rebuild(app, progress)
 
     indexed, read = run_async(rebuild_indexes)
-    if as_json:
-        print_json({"indexed": indexed, "read_again": dict(read)})
-    else:
-        results = ", ".join(f"{n:,} {result}" for result, n in read.items())
-        stories = format_count(indexed, "story is indexed", "stories are indexed")
-        click.echo(stories + (f"; read again for their passages: {results}" if read else ""))
+    results = ", ".join(f"{n:,} {result}" for result, n in read.items())
+    stories = format_count(indexed, "story is indexed", "stories are indexed")
+    sentence = stories + (f"; read again for their passages: {results}" if read else "")
+    print_answer({"indexed": indexed, "read_again": read}, sentence, as_json=as_json)
 
 
 @make_command
@@ -176,12 +171,7 @@ def import_(config: "Config", path: Path, as_json: bool) -> None:
                 return await import_fingerprints(app, path, stop, watch)
 
     summary = run_async(do_import, finishes_queued_work=True)
-    if as_json:
-        print_json({"status": summary.status, **summary.as_dict()})
-    else:
-        _show_import(summary)
-    if summary.status == "stopped":
-        exit_if_interrupted()
+    print_summary(summary, lambda: _show_import(summary), as_json=as_json)
 
 
 def _show_import(summary: "ImportSummary") -> None:
@@ -220,13 +210,7 @@ def sync(config: "Config", *, as_json: bool) -> None:
 
     synced = run_async(do_sync, finishes_queued_work=True)
     counts = {"added": synced.added, "updated": synced.updated, "removed": synced.removed}
-    if as_json:
-        facts = {"status": synced.summary.status, **synced.summary.as_dict(), **counts}
-        print_json(facts)
-    else:
-        _show_sync(synced, counts)
-    if synced.summary.status == "stopped":
-        exit_if_interrupted()
+    print_summary(synced.summary, lambda: _show_sync(synced, counts), as_json=as_json, **counts)
 
 
 def _show_sync(synced: "Synced", counts: dict[str, int]) -> None:
@@ -246,26 +230,12 @@ def _show_sync(synced: "Synced", counts: dict[str, int]) -> None:
 @json_option
 def list_(config: "Config", *, as_json: bool) -> None:
     """Show the catalogues on record, with their licences, and how many works and open flags each has."""
-    from rich.table import Table
-
-    from neardup.cli.output import out
+    from neardup.cli.output import show_catalogues
     from neardup.ledger import open_snapshot, stories
 
     with open_snapshot(config.ledger.path) as db:
         found = stories.list_catalogues(db)
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        out.print("No catalogues.")
-        return
-    table = Table(header_style="bold")
-    for column in ("catalogue", "licences", "works", "without fingerprint", "open flags"):
-        table.add_column(column, justify="left" if column in {"catalogue", "licences"} else "right", overflow="fold")
-    for catalogue in found:
-        counts = catalogue.works, catalogue.without_fingerprint, catalogue.open_flags
-        table.add_row(catalogue.name, ", ".join(catalogue.licences), *(f"{n:,}" for n in counts))
-    out.print(table, markup=False)
+    print_answer(found, lambda: show_catalogues(found), as_json=as_json)
 
 
 @make_command

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from neardup.cli import console
-from neardup.cli.command import find_language, json_option, make_command, parse_time_option, print_json, run_async
+from neardup.cli.command import (
+    find_language,
+    json_option,
+    make_command,
+    parse_time_option,
+    print_answer,
+    print_json,
+    run_async,
+)
 from neardup.errors import Misuse
 from neardup.records import MIN_BLOCK, Language, format_time
 
@@ -59,10 +67,7 @@ def replay(config: "Config", since: str | None, until: str | None, as_json: bool
         raise Misuse("--since must be before --until")
     with open_snapshot(config.ledger.path) as db, console.show_waiting("replay"):
         facts = compare_thresholds(db, detection, *period)
-    if as_json:
-        print_json(facts)
-    else:
-        output.show_what_if(facts)
+    print_answer(facts, lambda: output.show_what_if(facts), as_json=as_json)
 
 
 @make_command
@@ -109,10 +114,7 @@ def evaluate(
         progress = copies.Progress(console.show_count, console.show_progress)
         facts = run_async(lambda _: copies.evaluate_copies(config, sample, min_words, seed, progress))
         tables = copies.make_copies_tables(facts)
-    if as_json:
-        print_json(facts)
-    else:
-        show(output.out, tables)
+    print_answer(facts, lambda: show(output.out, tables), as_json=as_json)
 
 
 @make_command
@@ -146,12 +148,13 @@ def plan(config: "Config", *, counts: tuple[str, ...], sample: int, daily: int, 
             pages = run_async(lambda _: projection.read_sample(config, sample, show_listed))
         stories = pages.listed
     facts = projection.plan(pages, stories, daily, memory_bytes)
-    if as_json:
-        print_json(facts)
-        return
-    for part in projection.plan_tables(facts):
-        output.out.print(part)
-        output.out.print()
+
+    def show() -> None:
+        for part in projection.plan_tables(facts):
+            output.out.print(part)
+            output.out.print()
+
+    print_answer(facts, show, as_json=as_json)
 
 
 def _parse_counts(languages: "Languages", options: tuple[str, ...]) -> Counter[Language]:
@@ -221,45 +224,26 @@ def _make_recall_facts(recall: "Recall") -> dict[str, object]:
 
 
 def _make_recall_table(found: "Sequence[Recall]") -> "Table":
-    from neardup.insights.tables import Table, format_decimal, format_interval
+    from neardup.insights.tables import Table, format_interval
     from neardup.ledger import self_checks
 
-    rows = sorted(found, key=lambda recall: recall.language == self_checks.ALL)
+    rows = map(_make_recall_facts, sorted(found, key=lambda recall: recall.language == self_checks.ALL))
     return Table(
         "Recall",
         "The share of flagged pairs among those that should be flagged, by the kind that the texts make them.",
         ("language", "tier", "n", "found", "recall", "95 % interval"),
-        [
-            (
-                recall.language,
-                recall.subject,
-                f"{recall.total:,}",
-                f"{recall.found:,}",
-                format_decimal(recall.share),
-                format_interval(_make_recall_facts(recall)),
-            )
-            for recall in rows
-        ],
+        [(*(row[name] for name in ("language", "tier", "n", "found", "share")), format_interval(row)) for row in rows],
     )
 
 
 def _make_miss_table(misses: "Sequence[Miss]") -> "Table":
-    from neardup.insights.tables import SHOWN_PAIRS, Table, format_decimal
+    from msgspec.structs import astuple
+
+    from neardup.insights.tables import SHOWN_PAIRS, Table
 
     return Table(
         f"Not flagged ({len(misses):,})",
         "" if len(misses) <= SHOWN_PAIRS else f"The first {SHOWN_PAIRS}; --json prints all.",
         ("story", "match", "language", "kind", "Jaccard", "containment", "reason"),
-        [
-            (
-                str(miss.story_id),
-                str(miss.matched_id),
-                miss.language,
-                miss.kind,
-                format_decimal(miss.jaccard),
-                format_decimal(miss.containment),
-                miss.reason,
-            )
-            for miss in misses[:SHOWN_PAIRS]
-        ],
+        [(str(miss.story_id), str(miss.matched_id), *astuple(miss)[2:]) for miss in misses[:SHOWN_PAIRS]],
     )

@@ -12,7 +12,6 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from neardup.cli.console import make_table
 from neardup.records import format_count, format_percent, format_readable_time, format_time
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 SHOWN_FLAGS = 25
 OF_WORKS = ("catalogue", "licence")  # the columns of a check that matches works
+NUMBERS = {"stories", "works", "without fingerprint", "open flags", "flags", "replayed", "plus", "minus"}  # columns
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
@@ -146,13 +146,17 @@ def show_check(result: "CheckResult") -> None:
         )
         for match in result.matches
     ]
-    _print_rows(("kind", "similarity", "story", "title", "author", "published", *OF_WORKS * has_works), rows)
+    show_rows(("kind", "similarity", "story", "title", "author", "published", *OF_WORKS * has_works), rows)
 
 
-def _print_rows(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    table = make_table(*columns)
+def show_rows(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print a table; None is an empty cell."""
+    table = Table(header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold", justify="right" if column in NUMBERS else "left")
     for cells in rows:
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in cells))
+        shown = zip(columns, ("" if cell is None else cell for cell in cells), strict=True)
+        table.add_row(*(Text(f"{cell:,}" if column in NUMBERS else str(cell)) for column, cell in shown))
     out.print(table)
 
 
@@ -166,7 +170,7 @@ def show_dead_letters(counts: dict[str, int], dead_letters: list[dict[str, Any]]
         (row["key"], row["reason"], row["attempts"], format_readable_time(row["last_at"]), row["error"])
         for row in dead_letters
     ]
-    _print_rows(("key", "reason", "times", "last at", "why"), rows)
+    show_rows(("key", "reason", "times", "last at", "why"), rows)
     if (rest := sum(counts.values()) - len(dead_letters)) > 0:
         out.print(f"and {rest:,} more; --json prints all")
 
@@ -177,20 +181,19 @@ def show_dead_events(events: list[dict[str, Any]], total: int) -> None:
         out.print("No dead events.")
         return
     rows = [(row["key"], row["text"], row["attempts"], row["event"]["at"], row["error"]) for row in events]
-    _print_rows(("key", "event", "times", "at", "why"), rows)
+    show_rows(("key", "event", "times", "at", "why"), rows)
     if total > len(events):
         out.print(f"and {total - len(events):,} more; --json prints all")
 
 
 def show_what_if(facts: dict[str, Any]) -> None:
     """Print what other thresholds would have flagged."""
-    table = Table(header_style="bold")
-    for column in ("language", "kind", "flags", "replayed", "plus", "minus"):
-        table.add_column(column, justify="left" if column in ("language", "kind") else "right")
-    for language, kinds in facts["by_language"].items():
-        for kind, tally in kinds.items():
-            table.add_row(language, kind, *(f"{n:,}" for n in tally.values()))
-    out.print(table)
+    rows = [
+        (language, kind, *tally.values())
+        for language, kinds in facts["by_language"].items()
+        for kind, tally in kinds.items()
+    ]
+    show_rows(("language", "kind", "flags", "replayed", "plus", "minus"), rows)
     replayed, pairs = format_count(facts["replayed"], "flag", "flags"), format_count(facts["pairs"], "pair", "pairs")
     out.print(f"{replayed} instead of {facts['flags']:,}, of {pairs} on record")
     verdicts = facts["verdicts"]
@@ -201,6 +204,18 @@ def show_what_if(facts: dict[str, Any]) -> None:
             f" been flagged; of {verdicts['not_similar']:,} decided to be not similar {verdicts['spared']:,} would not"
             " have been flagged"
         )
+
+
+def show_catalogues(catalogues: "Sequence[Catalogue]") -> None:
+    """Print the catalogues on record, with their licences and counts."""
+    if not catalogues:
+        out.print("No catalogues.")
+        return
+    rows = [
+        (found.name, ", ".join(found.licences), found.works, found.without_fingerprint, found.open_flags)
+        for found in catalogues
+    ]
+    show_rows(("catalogue", "licences", "works", "without fingerprint", "open flags"), rows)
 
 
 # `status`, section by section

@@ -1,15 +1,14 @@
 """The commands of who may use whose text, and who complains: `permit`, `complaints`."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from neardup.cli import console
-from neardup.cli.command import json_option, make_command, print_json, run_async
+from neardup.cli.command import json_option, make_command, print_answer, print_json, run_async
 from neardup.errors import Fatal, Misuse
 from neardup.records import format_count, format_readable_time, format_time
 
@@ -66,8 +65,6 @@ def permit(
 
 
 def _list_permissions(config: "Config", *, as_json: bool) -> None:
-    from rich.text import Text
-
     from neardup.cli import output
     from neardup.ledger import now_ms, open_snapshot
     from neardup.ledger.permissions import PermissionFilter, select
@@ -81,7 +78,7 @@ def _list_permissions(config: "Config", *, as_json: bool) -> None:
     if as_json:
         print_json({"permissions": rows})
     elif rows:
-        table = console.make_table("number", "by", "what", "to", "licence", "term", "entered by")
+        shown = list[Iterator[str]]()
         for row in rows:
             what = f"serial {row['serial']}" if row["serial"] is not None else "all texts"
             if row["story_id"] is not None:
@@ -89,8 +86,8 @@ def _list_permissions(config: "Config", *, as_json: bool) -> None:
             term = " ".join(f"{word} {row[word]}" for word in ("since", "until") if row[word])
             by, to = row["granted_by"] or row["catalogue"], row["granted_to"] or "everyone"
             cells = (str(row["permission_id"]), by, what, to, row["licence"] or "", term, row["entered_by"])
-            table.add_row(*(Text(make_plain(cell)) for cell in cells))
-        output.out.print(table)
+            shown.append(map(make_plain, cells))
+        output.show_rows(("number", "by", "what", "to", "licence", "term", "entered by"), shown)
     else:
         output.out.print("No permissions.")
 
@@ -115,18 +112,14 @@ def complaints_(config: "Config", path: Path | None, *, closed: bool, as_json: b
         return
     with open_snapshot(config.ledger.path) as db:
         listed = complaints.list_complaints(db, closed=closed)
-    if as_json:
-        print_json(list(map(_make_complaint_record, listed)))
-        return
-    for complaint in listed:
-        ends = (
-            f"due {format_readable_time(format_time(complaint.due_at))}"
-            if complaint.is_open
-            else f"{complaint.outcome}"
-        )
-        click.echo(f"{complaint.number}  story {complaint.shown}  {ends}")
-    if not listed:
-        click.echo(f"No {'closed' if closed else 'open'} complaints.")
+    lines = [f"{found.number}  story {found.shown}  {_describe_end(found)}" for found in listed]
+    sentence = "\n".join(lines) or f"No {'closed' if closed else 'open'} complaints."
+    print_answer(list(map(_make_complaint_record, listed)), sentence, as_json=as_json)
+
+
+def _describe_end(complaint: "Complaint") -> str:
+    due = format_readable_time(format_time(complaint.due_at))
+    return f"due {due}" if complaint.is_open else f"{complaint.outcome}"
 
 
 def _make_complaint_record(complaint: "Complaint") -> dict[str, object]:

@@ -19,7 +19,7 @@ from neardup.cli.command import (
     parse_story_id,
     parse_time_option,
     print_answer,
-    print_json,
+    print_summary,
     run_async,
     split_words,
 )
@@ -104,18 +104,15 @@ def run_and_print(config: "Config", name: str, as_json: bool, **options: Any) ->
                 summary.warnings.update(swept.warnings)
                 summary.seconds += swept.seconds
                 summary.status = swept.status
-            return summary, await app.ledger.do(
-                _read_flagged, summary.started_at, same_author=config.detection.same_author == "keep"
-            )
+            return summary, await app.ledger.do(_read_flagged, config, summary.started_at)
 
     summary, new = run_async(do_run, finishes_queued_work=True)
-    if as_json:
-        print_json({"status": summary.status, **summary.as_dict()})
-    else:
+
+    def show() -> None:
         output.show_run(summary)
         _show_flags(config, new, summary, summary.counts.flagged.total())
-    if summary.status == "stopped":
-        exit_if_interrupted()
+
+    print_summary(summary, show, as_json=as_json)
 
 
 @make_command
@@ -132,18 +129,15 @@ def sweep(config: "Config", as_json: bool) -> None:
             serve_metrics(config.metrics.listen, "sweep")
             with console.show_progress("sweep") as watch:
                 swept = await sweep_ledger(config, ledger, stop, watch)
-            return swept, await ledger.do(
-                _read_flagged, swept.started_at, same_author=config.detection.same_author == "keep"
-            )
+            return swept, await ledger.do(_read_flagged, config, swept.started_at)
 
     swept, new = run_async(do_sweep, finishes_queued_work=True)
-    if as_json:
-        print_json({"status": swept.status, **swept.as_dict()})
-    else:
+
+    def show() -> None:
         output.show_sweep(swept)
         _show_flags(config, new, swept, swept.flagged.total())
-    if swept.status == "stopped":
-        exit_if_interrupted()
+
+    print_summary(swept, show, as_json=as_json)
 
 
 def make_self_checks(app: "App", watch: "Watch | None" = None) -> "list[Hook]":
@@ -164,7 +158,7 @@ def _show_flags(config: "Config", new: list[dict[str, Any]], summary: "Summary",
         click.echo(f"\nOpen flags: {config.export.path}")
 
 
-def _read_flagged(db: "sqlite3.Connection", since: int, *, same_author: bool) -> list[dict[str, Any]]:
+def _read_flagged(db: "sqlite3.Connection", config: "Config", since: int) -> list[dict[str, Any]]:
     from neardup.cli import output
     from neardup.ledger import flags, snapshot, story_rows
     from neardup.ledger.flags import Selection
@@ -172,7 +166,7 @@ def _read_flagged(db: "sqlite3.Connection", since: int, *, same_author: bool) ->
 
     with snapshot(db):
         cluster_of = flags.map_clusters(db)
-        new = Selection(since=since, same_author=same_author)
+        new = Selection(since=since, same_author=config.detection.same_author == "keep")
         rows = (export_row(row, cluster_of) for row in flags.select(db, new, limit=output.SHOWN_FLAGS))
         return list(story_rows.show_ids(db, rows, PAIRS.story_ids))
 
@@ -236,10 +230,8 @@ def dead_letters_(
         shown = dead_letters.select(db, choice, limit=-1 if as_json else SHOWN)
     for dead_letter in shown:
         dead_letter |= {name: format_time(dead_letter[name]) for name in ("first_at", "last_at")}
-    if as_json:
-        print_json({"by_reason": counts, "dead_letters": shown})
-    else:
-        output.show_dead_letters(counts, shown)
+    facts = {"by_reason": counts, "dead_letters": shown}
+    print_answer(facts, lambda: output.show_dead_letters(counts, shown), as_json=as_json)
 
 
 @make_command
@@ -295,10 +287,9 @@ def _list_dead_events(
             dropped = webhook_events.drop_dead(db, keys)
         deleted = format_count(dropped, "dead event was deleted", "dead events were deleted")
         print_answer({"dropped": dropped}, deleted, as_json=as_json)
-    elif as_json:
-        print_json({"dead_events": found})
     else:
-        output.show_dead_events(found[:SHOWN], len(found))
+        show = partial(output.show_dead_events, found[:SHOWN], len(found))
+        print_answer({"dead_events": found}, show, as_json=as_json)
 
 
 def _retry_events(config: "Config", keys: tuple[str, ...], reason: str | None, *, as_json: bool) -> None:

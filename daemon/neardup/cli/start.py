@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from neardup.cli import console
 from neardup.cli.command import find_language, make_standalone_command, refuse_missing_folder, run_async
@@ -50,16 +49,6 @@ ATHENA_VALUES: dict[str, Value] = {
 }
 
 
-class _Answers(Struct, frozen=True):
-    """What the options say; None for what must be asked."""
-
-    pages: str | None
-    listing: str | None
-    language: str | None
-    body: str | None
-    index: str | None
-
-
 @make_standalone_command
 @click.option("--pages", metavar="PLACE", help="Where the pages are: a folder, or s3://BUCKET/PREFIX.")
 @click.option(
@@ -76,9 +65,7 @@ class _Answers(Struct, frozen=True):
 @click.option(
     "-o", "--output", default="config.toml", show_default=True, type=click.Path(path_type=Path), metavar="PATH"
 )
-def init(
-    *, pages: str | None, listing: str | None, language: str | None, body: str | None, index: str | None, output: Path
-) -> None:
+def init(*, output: Path, **given: str | None) -> None:
     """Write a configuration for your own pages, by a few questions or options.
 
     The selector of the story is proposed from the pages themselves.  The configuration is tested as `neardup doctor`
@@ -90,12 +77,10 @@ def init(
     refuse_missing_folder("--output", output)
     if output.exists():
         raise Misuse(f"{output} exists already: name another file with --output, or move it away")
-    written: list[Path] = []
     try:
-        config = _configure(_Answers(pages, listing, language, body, index), output, written)
+        config = _configure(given, output)
     except (NeardupError, click.Abort):
-        for path in written:
-            path.unlink(missing_ok=True)
+        output.unlink(missing_ok=True)
         raise
     named = "" if output == Path("config.toml") else f" --config {shlex.quote(str(output))}"
     program = f"{console.name_program()}{named}"
@@ -111,34 +96,33 @@ def init(
     )
 
 
-def _configure(answers: _Answers, output: Path, written: list[Path]) -> "Config":
-    """Ask what no option answers, and write the configuration; what is written is appended to `written`."""
-    url = _make_url(_answer("--pages", answers.pages, "Where are the pages? A folder, or s3://BUCKET/PREFIX"), output)
+def _configure(given: Mapping[str, str | None], output: Path) -> "Config":
+    """Ask what no option answers, and write the configuration."""
+    url = _make_url(_answer("--pages", given["pages"], "Where are the pages? A folder, or s3://BUCKET/PREFIX"), output)
     listing = _answer(
         "--list",
-        answers.listing,
+        given["listing"],
         "What lists the stories? A file, or athena; nothing means every page in the folder",
         None if url.startswith("s3:") else "",
     )
     values: dict[str, Value] = OWN_FILES | {"content.url": url}
-    if listing and answers.language is not None:
+    if listing and given["language"] is not None:
         raise Misuse("--language: the list names the language of each story; leave the option out")
     if listing == ATHENA:
         values |= ATHENA_VALUES
     elif listing:
         values["source.manifest"] = _find_manifest(listing, output)
     else:
-        values |= _make_folder_values(answers.language)
+        values |= _make_folder_values(given["language"])
     values["index.url"] = _answer(
-        "--index", answers.index, "Where is the index kept? sqlite:, or redis://HOST:PORT", "sqlite:"
+        "--index", given["index"], "Where is the index kept? sqlite:, or redis://HOST:PORT", "sqlite:"
     )
-    written.append(output)
     config = _write(values, output)
     if listing == ATHENA:
         return config
     if not listing:
         run_async(lambda _: _show_listing(config))
-    extraction = _choose_extraction(config, answers.body)
+    extraction = _choose_extraction(config, given["body"])
     return _write(values | {"extract.body": extraction.body, "extract.strip": tuple(extraction.strip)}, output)
 
 

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Meta, field
@@ -125,6 +125,7 @@ Tables = dict[Name, LanguageTable]
 VARIABLE_PREFIX = "NEARDUP_"
 FILE_VARIABLE = f"{VARIABLE_PREFIX}CONFIG"  # names the configuration file
 BETWEEN = "__"
+S = TypeVar("S", bound=Section)
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -193,39 +194,26 @@ def load(path: Path) -> Config:
         raise Misuse(f"{path}: bad TOML: {error}") from error
     _override(tables, Config.__struct_fields__)
     try:
-        return _anchor_paths(read(Config, tables), path.parent.absolute())
+        config: Config = read(Config, tables)
+        return _anchor_paths(config, path.parent.absolute())
     except ValueError as error:
         raise Misuse("; ".join(f"{path}: {describe_fault(fault)}" for fault in list_faults(error))) from None
 
 
-def _anchor_paths(config: Config, folder: Path) -> Config:
-    """Make every relative path absolute, starting from `folder`."""
-
-    def anchor(path: Path | None) -> Path | None:
-        return folder / path if path else None
-
-    def anchor_content(content: Content) -> Content:
-        scheme, _, rest = content.url.partition(":")
-        if scheme not in ("file", "texts"):
-            return content
-        return replace(content, url=f"{scheme}:{folder / rest.removeprefix('//')}")
-
-    target, reference, meaning = config.export.path, config.reference, config.meaning
-    if reference is not None:
-        reference = replace(reference, manifest=anchor(reference.manifest), content=anchor_content(reference.content))
-    if meaning is not None:
-        meaning = replace(meaning, folder=anchor(meaning.folder))
-    return replace(
-        config,
-        source=replace(config.source, manifest=anchor(config.source.manifest)),
-        content=anchor_content(config.content),
-        reference=reference,
-        meaning=meaning,
-        ledger=replace(config.ledger, path=anchor(config.ledger.path), proof_key=anchor(config.ledger.proof_key)),
-        review=replace(config.review, moderators=anchor(config.review.moderators)),
-        serve=replace(config.serve, tokens=anchor(config.serve.tokens), author_key=anchor(config.serve.author_key)),
-        export=replace(config.export, path=anchor(target) if isinstance(target, Path) else target),
-    )
+def _anchor_paths(section: S, folder: Path) -> S:
+    """Make every relative path of a section and of those in it absolute, starting from `folder`."""
+    anchored = dict[str, Any]()
+    for name in section.__struct_fields__:
+        match getattr(section, name):
+            case Path() as path:
+                anchored[name] = folder / path
+            case Section() as inner:
+                anchored[name] = _anchor_paths(inner, folder)
+    if isinstance(section, Content):
+        scheme, _, rest = section.url.partition(":")
+        if scheme in ("file", "texts"):
+            anchored["url"] = f"{scheme}:{folder / rest.removeprefix('//')}"
+    return replace(section, **anchored) if anchored else section
 
 
 def _override(tables: dict[str, Any], sections: Collection[str]) -> None:

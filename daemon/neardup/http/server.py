@@ -84,8 +84,6 @@ async def listening(
     Raises Fatal, naming the setting, if it cannot listen there.  Requests are not logged: their URLs hold what people
     search for.
     """
-    # Not those of Python and aiohttp, which tell an attacker what to try; what is no HTTP passes no middleware.
-    vars(web_response)["SERVER_SOFTWARE"] = "neardup"
     web.RequestHandler.handle_error = answer_no_http  # type: ignore[method-assign, assignment]
     app.on_response_prepare.append(answer_exception)
     runner = web.AppRunner(

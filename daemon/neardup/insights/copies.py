@@ -31,7 +31,7 @@ from neardup.core.verify.tiers import list_kinds
 from neardup.insights.corpus import COPIES, Copy, Corpus, Original, plant, sample, write_manifest, write_pages
 from neardup.insights.disguises import DISGUISED_EDITS, DISGUISES
 from neardup.insights.edits import OTHER_SCRIPT
-from neardup.insights.tables import ALL, SHOWN_PAIRS, Facts, Table, format_decimal, format_interval
+from neardup.insights.tables import ALL, SHOWN_PAIRS, Facts, Table, format_cell, format_interval
 from neardup.insights.truth import FALSE_BELOW, make_precision_tables, measure_precision_on_record
 from neardup.pipeline.summary import Watch
 from neardup.records import Kind, Language, format_count
@@ -438,10 +438,7 @@ def make_copies_tables(facts: Facts) -> list[Table]:
             ("language", "pairs compared", "flagged", "false", "per million", "95 % interval"),
             [
                 (
-                    row["language"],
-                    f"{row['pairs']:,}",
-                    f"{row['flagged']:,}",
-                    f"{row['false']:,}",
+                    *(row[name] for name in ("language", "pairs", "flagged", "false")),
                     f"{row['per_million']:.2f}",
                     f"{row['low']:.2f} - {row['high']:.2f}",
                 )
@@ -465,8 +462,8 @@ def _make_language_table(facts: Facts, together: Iterable[Facts]) -> Table:
         [
             (
                 row["edit"],
-                *(format_decimal(share.get((row["edit"], language))) for language in languages),
-                format_decimal(row[ALL]["share"]),
+                *(share.get((row["edit"], language)) for language in languages),
+                row[ALL]["share"],
                 format_interval(row[ALL]),
             )
             for row in together
@@ -485,7 +482,7 @@ def _make_strength_table(rows: Iterable[Facts]) -> Table:
             (
                 disguise.name,
                 "".join(BARS[round(share * (len(BARS) - 1))] for _, share in curve),
-                "  ".join(f"{strength:.0%}: {format_decimal(share)}" for strength, share in curve),
+                "  ".join(f"{strength:.0%}: {format_cell(share)}" for strength, share in curve),
             )
             for disguise in DISGUISES
             if (curve := [(n, recall[name]) for n in disguise.strengths if (name := disguise.edit_name(n)) in recall])
@@ -502,7 +499,7 @@ def _make_kind_table(rows: Iterable[Facts]) -> Table:
             (
                 row["edit"],
                 str(row["n"]),
-                *(format_decimal(row[kind]["share"]) for kind in (*list_kinds(), ALL)),
+                *(row[kind]["share"] for kind in (*list_kinds(), ALL)),
                 format_interval(row[ALL]),
             )
             for row in rows
@@ -520,7 +517,7 @@ def _make_thresholds_table(facts: Facts) -> Table:
         [
             (
                 f"{row['threshold']:.2f}",
-                *(format_decimal(row[score][what]["share"]) for score in SCORES for what in ("recall", "precision")),
+                *(row[score][what]["share"] for score in SCORES for what in ("recall", "precision")),
             )
             for row in facts["thresholds"]
         ],
@@ -536,14 +533,7 @@ def _make_false_pairs_table(pairs: Sequence[Facts]) -> Table:
         "",
         ("language", "kind", "story", "match", "Jaccard", "containment"),
         [
-            (
-                pair["language"],
-                pair["kind"],
-                story(pair, "a"),
-                story(pair, "b"),
-                format_decimal(pair["jaccard"]),
-                format_decimal(pair["containment"]),
-            )
+            (pair["language"], pair["kind"], story(pair, "a"), story(pair, "b"), pair["jaccard"], pair["containment"])
             for pair in pairs[:SHOWN_PAIRS]
         ],
     )

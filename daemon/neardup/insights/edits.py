@@ -10,7 +10,8 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -140,20 +141,20 @@ NUKTA_SIGNS = re.compile(f"(?<!{chr(BA)})[{NUKTAS}]")
 LOOK_ALIKES = str.maketrans("aceijopsxyABEHIJKMOPSTX", "асеіјорѕхуАВЕНІЈКМОРЅТХ")
 
 
-def compose(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _keep_if_changed(text, unicodedata.normalize("NFC", text))
+def of_text(change: Callable[[str], str]) -> Apply:
+    """The edit that makes this change of a text, whatever the other stories are."""
+    return lambda text, others, rng: _keep_if_changed(text, change(text))
 
 
-def decompose(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _keep_if_changed(text, unicodedata.normalize("NFD", text))
+compose = of_text(partial(unicodedata.normalize, "NFC"))
+decompose = of_text(partial(unicodedata.normalize, "NFD"))
 
 
-def replace_compatibility_characters(text: str, others: OtherStories, rng: random.Random) -> str | None:
+@of_text
+def replace_compatibility_characters(text: str) -> str:
     """Apply NFKC to each line, unless it changes the words of the line: ½ would become 1⁄2, and ª would become a."""
     lines = [(line, unicodedata.normalize("NFKC", line)) for line in text.splitlines(keepends=True)]
-    return _keep_if_changed(
-        text, "".join(new if new == line or tokenize(new) == tokenize(line) else line for line, new in lines)
-    )
+    return "".join(new if new == line or tokenize(new) == tokenize(line) else line for line, new in lines)
 
 
 def insert_joiners(text: str, others: OtherStories, rng: random.Random) -> str | None:
@@ -165,8 +166,7 @@ def insert_joiners(text: str, others: OtherStories, rng: random.Random) -> str |
     return _keep_if_changed(text, BEFORE_JOINERS.sub(join_letters, text))
 
 
-def remove_joiners(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _keep_if_changed(text, JOINERS.sub("", text))
+remove_joiners = of_text(partial(JOINERS.sub, ""))
 
 
 def insert_soft_hyphens(text: str, others: OtherStories, rng: random.Random) -> str | None:
@@ -176,37 +176,31 @@ def insert_soft_hyphens(text: str, others: OtherStories, rng: random.Random) -> 
     )
 
 
-def compose_nukta(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _keep_if_changed(text, _replace_each(text, COMPOSED))
+def replace_each(replacements: Mapping[str, str]) -> Callable[[str], str]:
+    """What replaces each of these strings by another one."""
+
+    def change(text: str) -> str:
+        for old, new in replacements.items():
+            text = text.replace(old, new)
+        return text
+
+    return change
 
 
-def decompose_nukta(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    return _keep_if_changed(
-        text, _replace_each(text, {composed: decomposed for decomposed, composed in COMPOSED.items()})
-    )
+compose_nukta = of_text(replace_each(COMPOSED))
+decompose_nukta = of_text(replace_each({composed: decomposed for decomposed, composed in COMPOSED.items()}))
+_drop_composed = replace_each({composed: decomposed[0] for decomposed, composed in COMPOSED.items()})
+# But not that of a Bengali ba, which looks like a ra with it.
+drop_nukta = of_text(lambda text: NUKTA_SIGNS.sub("", _drop_composed(text)))
+# The older spelling of a chillu: letter, virama, ZWJ.
+split_chillus = of_text(replace_each({chillu: f"{letter}{MALAYALAM_VIRAMA}{ZWJ}" for letter, chillu in CHILLU.items()}))
+join_chillus = of_text(replace_each({f"{letter}{MALAYALAM_VIRAMA}{ZWJ}": chillu for letter, chillu in CHILLU.items()}))
 
 
-def drop_nukta(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    """Drop each nukta, but not that of a Bengali ba, which looks like a ra with it."""
-    plain_letters = {composed: decomposed[0] for decomposed, composed in COMPOSED.items()}
-    return _keep_if_changed(text, NUKTA_SIGNS.sub("", _replace_each(text, plain_letters)))
-
-
-def split_chillus(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    """Replace each chillu by its older spelling: letter, virama, ZWJ."""
-    sequences = {chillu: letter + MALAYALAM_VIRAMA + ZWJ for letter, chillu in CHILLU.items()}
-    return _keep_if_changed(text, _replace_each(text, sequences))
-
-
-def join_chillus(text: str, others: OtherStories, rng: random.Random) -> str | None:
-    """Replace each chillu spelled as letter, virama, ZWJ by its own code point."""
-    chillus = {letter + MALAYALAM_VIRAMA + ZWJ: chillu for letter, chillu in CHILLU.items()}
-    return _keep_if_changed(text, _replace_each(text, chillus))
-
-
-def write_in_upper_case(text: str, others: OtherStories, rng: random.Random) -> str | None:
+@of_text
+def write_in_upper_case(text: str) -> str:
     """Change letters to upper case, except those that then casefold to another letter: ı would become I."""
-    return _keep_if_changed(text, "".join(c.upper() if c.upper().casefold() == c.casefold() else c for c in text))
+    return "".join(c.upper() if c.upper().casefold() == c.casefold() else c for c in text)
 
 
 def swap_digits(text: str, others: OtherStories, rng: random.Random) -> str | None:
@@ -247,12 +241,6 @@ def replace_by_look_alikes(text: str, others: OtherStories, rng: random.Random) 
 
 def _keep_if_changed(text: str, new: str) -> str | None:
     return new if new != text else None
-
-
-def _replace_each(text: str, replacements: dict[str, str]) -> str:
-    for old, new in replacements.items():
-        text = text.replace(old, new)
-    return text
 
 
 # Copies that are a small part of a longer story: chapters of a longer work, and runs of words in another story

@@ -17,7 +17,7 @@ from neardup.core.text.chunks import cut_chunks
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_visible_text
 from neardup.errors import Misuse
-from neardup.insights.tables import Facts, Table, format_decimal
+from neardup.insights.tables import Facts, Table
 from neardup.ledger import Ledger, files, meaning_flags
 from neardup.ledger.lock import only_one
 from neardup.meaning import search, vectors
@@ -124,13 +124,7 @@ def make_meaning_tables(facts: Facts) -> list[Table]:
             f" {removed} removed. {reach} it; the next neardup embed searches for them again.",
             ("kind", "stories", "fitted", "before", "now"),
             [
-                (
-                    row["kind"],
-                    f"{row['stories']:,}",
-                    _format_fact(row["fitted"]),
-                    format_decimal(row["threshold_before"]),
-                    format_decimal(row["threshold"]),
-                )
+                [row[name] for name in ("kind", "stories", "fitted", "threshold_before", "threshold")]
                 for row in facts["kinds"]
             ],
         ),
@@ -138,26 +132,16 @@ def make_meaning_tables(facts: Facts) -> list[Table]:
             "Widest margins of stories",
             "The margin that a share of the stories exceeds, as expected and as measured. Copies widen the latter.",
             ("kind", "share", "expected", "measured"),
-            [
-                (row["kind"], f"{row['share']:g}", format_decimal(row["expected"]), format_decimal(row["measured"]))
-                for row in facts["margins"]
-            ],
+            [(row["kind"], f"{row['share']:g}", row["expected"], row["measured"]) for row in facts["margins"]],
         ),
         Table(
             "Recall on the samples",
             f"Had they stood among the stories, the thresholds would find {found} of {len(facts['samples'])} pairs of"
             " samples.",
             ("kind", "stories", "margin", "found"),
-            [
-                (row["kind"], f"{row['a']} and {row['b']}", format_decimal(row["margin"]), _format_fact(row["found"]))
-                for row in facts["samples"]
-            ],
+            [(row["kind"], f"{row['a']} and {row['b']}", row["margin"], row["found"]) for row in facts["samples"]],
         ),
     ]
-
-
-def _format_fact(fact: bool) -> str:
-    return "yes" if fact else "no"
 
 
 # The samples

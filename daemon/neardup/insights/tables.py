@@ -15,22 +15,33 @@ SHOWN_PAIRS = 20
 
 
 class Table(Struct, frozen=True):
-    """A table of text cells; `note` explains it."""
+    """A table of values, which `show` formats; `note` explains it."""
 
     title: str
     note: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Any]]
 
 
-def format_decimal(value: float | None) -> str:
-    """Format with three decimals, rounded down, so that only 1 is shown as 1.000; None as an empty string."""
-    # 1e-9: a value that floating point left just below a thousandth counts as that thousandth
-    return "" if value is None else f"{floor(value * 1000 + 1e-9) / 1000:.3f}"
+def format_cell(value: object) -> str:
+    """A value as text; a float with three decimals, rounded down, so that only 1 is shown as 1.000."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            # 1e-9: a value that floating point left just below a thousandth counts as that thousandth
+            return f"{floor(value * 1000 + 1e-9) / 1000:.3f}"
+        case list():
+            return ", ".join(map(str, value))
+    return str(value)
 
 
 def format_interval(share: Mapping[str, Any]) -> str:
-    return f"{format_decimal(share['low'])} - {format_decimal(share['high'])}"
+    return f"{format_cell(share['low'])} - {format_cell(share['high'])}"
 
 
 def show(console: Console, tables: Iterable[Table]) -> None:
@@ -43,5 +54,5 @@ def show(console: Console, tables: Iterable[Table]) -> None:
         for n, column in enumerate(table.columns):
             shown.add_column(column, justify="right" if n else "left")
         for row in table.rows:
-            shown.add_row(*map(Text, row))
+            shown.add_row(*(Text(format_cell(cell)) for cell in row))
         console.print(shown)

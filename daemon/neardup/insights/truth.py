@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from neardup.core.intervals import estimate_share
 from neardup.core.verify.tiers import PARTIAL, SIMILAR, list_kinds
 from neardup.errors import Misuse
-from neardup.insights.tables import ALL, SHOWN_PAIRS, Facts, Table, format_decimal, format_interval
+from neardup.insights.tables import ALL, SHOWN_PAIRS, Facts, Table, format_interval
 from neardup.ledger import open_snapshot, story_rows, verdicts
 from neardup.records import DECIDING, ShownId
 from neardup.source.parse import parse_id
@@ -234,7 +234,7 @@ def make_label_tables(facts: Facts) -> list[Table]:
                     row["kind"],
                     str(row["n"]),
                     str(row["found"]),
-                    format_decimal(row["share"]),
+                    row["share"],
                     format_interval(row),
                     ", ".join(f"{kind} {n:,}" for kind, n in row["flagged_as"].items()),
                 )
@@ -246,7 +246,7 @@ def make_label_tables(facts: Facts) -> list[Table]:
             "The share of the flagged pairs that are right: labelled, with a score of at least 0.45 or without scores.",
             ("language", "flagged", "right", "precision", "95 % interval"),
             [
-                (row["language"], str(row["n"]), str(row["found"]), format_decimal(row["share"]), format_interval(row))
+                (row["language"], str(row["n"]), str(row["found"]), row["share"], format_interval(row))
                 for row in (*facts["precision"], {"language": ALL, **facts["precision_of_all"]})
             ],
         ),
@@ -265,21 +265,8 @@ def _make_pairs_table(title: str, pairs: Sequence[Facts], columns: Sequence[str]
         f"{title} ({len(pairs):,}), worst first",
         "" if len(pairs) <= SHOWN_PAIRS else f"The first {SHOWN_PAIRS}; --json prints all.",
         columns,
-        [[_format_cell(pair[column]) for column in columns] for pair in pairs[:SHOWN_PAIRS]],
+        [(str(pair["a"]), str(pair["b"]), *(pair[column] for column in columns[2:])) for pair in pairs[:SHOWN_PAIRS]],
     )
-
-
-def _format_cell(value: Any) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return format_decimal(value)
-        case list():
-            return ", ".join(map(str, value))
-    return str(value)
 
 
 # Precision by the verdicts of moderators
@@ -315,6 +302,7 @@ def make_precision_tables(facts: Sequence[Facts]) -> list[Table]:
     """One table, or none if there are no verdicts."""
     if not facts:
         return []
+    named = ("language", "kind", "judged", "precision")
     return [
         Table(
             "Precision by moderators' verdicts",
@@ -329,14 +317,7 @@ def make_precision_tables(facts: Sequence[Facts]) -> list[Table]:
                 *(word.replace("_", " ") for word in DECIDING),
             ),
             [
-                (
-                    row["language"],
-                    row["kind"],
-                    f"{row['judged']:,}",
-                    format_decimal(row["precision"]),
-                    format_interval(row),
-                    *(f"{row[verdict]:,}" for verdict in DECIDING),
-                )
+                (*(row[name] for name in named), format_interval(row), *(row[verdict] for verdict in DECIDING))
                 for row in facts
             ],
         )

@@ -13,7 +13,7 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -84,10 +84,7 @@ class SegmentCopies:
 
     def finish(self) -> None:
         """Remove what is no copy of these segments."""
-        if self._target.is_dir():
-            for path in self._target.iterdir():
-                if path.name not in self._copied:
-                    path.unlink()
+        _remove_others(self._target, self._copied)
 
     def measure_size(self) -> int:
         """The bytes of the copies."""
@@ -130,10 +127,7 @@ class SubmittedCopies:
 
     def finish(self) -> None:
         """Remove what is no copy of these pages."""
-        names = {page.name for page in self._pages}
-        for copy in self._target.iterdir() if self._target.is_dir() else ():
-            if copy.name not in names:
-                copy.unlink()
+        _remove_others(self._target, {page.name for page in self._pages})
 
 
 @contextmanager
@@ -163,6 +157,12 @@ def _copy(descriptor: int, to: Path) -> None:
         shutil.copyfileobj(source, target, COPY_BYTES)
         target.flush()
         os.fsync(target.fileno())
+
+
+def _remove_others(folder: Path, names: Collection[str]) -> None:
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name not in names:
+            path.unlink()
 
 
 def _is_damaged(path: Path) -> bool:
