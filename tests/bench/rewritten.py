@@ -37,7 +37,7 @@ from tests.bench.other_programs import nginx
 from tests.bench.pages import LANGUAGE, Story, bare_page, draw_vocabulary, stories
 from tests.bench.passages import FLUSHED, rows
 from tests.bench.report import Run, run_with_redis
-from tests.bench.start_state import StartState
+from tests.bench.scale import StartState
 from tests.support.resource_meter import Measured, machine, run_module
 from tests.support.servers import redis_server
 

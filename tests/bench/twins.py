@@ -22,8 +22,8 @@ from tests.bench import report, subject
 from tests.bench.other_programs import Program, go_option, go_programs, nginx, run_program
 from tests.bench.pages import LANGUAGE, write_pages
 from tests.bench.report import Run, run_with_redis
+from tests.bench.scale import StartState
 from tests.bench.scale_stages import LAYOUTS
-from tests.bench.start_state import StartState
 from tests.support.resource_meter import Measured, machine, run_module
 from tests.support.servers import free_port, redis_server
 from tests.support.synthetic import PLATFORM

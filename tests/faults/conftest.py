@@ -11,7 +11,7 @@ from tests.support.faults.bed import configuration, over_s3, served_samples
 from tests.support.faults.command_driver import Driver, command_driver
 from tests.support.faults.fault_proxy import Proxy
 from tests.support.faults.fault_table import FAULT, AssertSameState, Row, Said, State, compared
-from tests.support.faults.poisoned_page import poisoned_samples
+from tests.support.faults.hostile_pages import poisoned_samples
 
 
 @pytest.fixture(scope="session")

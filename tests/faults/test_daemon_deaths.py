@@ -29,7 +29,7 @@ from tests.support.faults.bed import PATHS, Bed, configuration, listed_letters, 
 from tests.support.faults.command_driver import kill_with_readers
 from tests.support.faults.fault_proxy import Fault, Proxy
 from tests.support.faults.fault_table import AssertSameState, Row, find_crashed, find_said, make_row
-from tests.support.faults.poisoned_page import KILLER, SPINS, use_normal_program
+from tests.support.faults.hostile_pages import KILLER, SPINS, use_normal_program
 from tests.support.forked_command import ForkedProcess
 from tests.support.languages import TAMIL
 from tests.support.servers import free_port

@@ -17,7 +17,7 @@ from tests.support.builders import fingerprint_of
 from tests.support.command import Neardup, embedded
 from tests.support.faults.bed import PATHS, Bed, listed_letters
 from tests.support.faults.fault_table import AssertSameState, Said
-from tests.support.faults.poisoned_page import DIES, KILLER, RAISES, use_normal_program
+from tests.support.faults.hostile_pages import DIES, KILLER, RAISES, use_normal_program
 from tests.support.languages import TAMIL
 from tests.support.paths import SAMPLES
 

@@ -1,9 +1,11 @@
 """`neardup serve` as a process: it says when it is ready, loses nothing it has answered for, and drains on SIGTERM.
 
-The page to try the API, in a browser: it loads nothing from elsewhere, and sends what it shows.
+The page to try the API, in a browser: it loads nothing from elsewhere, and sends what it shows.  The publish hook of
+the documentation does what it says.
 """
 
 import json
+import re
 import signal
 import socket
 from collections.abc import Callable
@@ -24,6 +26,7 @@ from tests.support.desk_browser import chromium
 from tests.support.faults.bed import configuration, over_s3, served_samples
 from tests.support.faults.fault_proxy import Fault
 from tests.support.languages import HINDI, TAMIL
+from tests.support.paths import DEPLOY
 from tests.support.sample_texts import STORIES
 from tests.support.servers import free_port
 from tests.support.service import TIMEOUT_SECONDS, get, serving
@@ -190,3 +193,37 @@ def test_an_author_reads_the_copies_of_the_own_stories_with_a_token_that_is_not_
         ):
             assert ask(token, listed)["type"].rpartition(":")[2] == refusal
         assert ask(platform, "..")["copies"] == [], "the id .. is no step between folders"
+
+
+Hook = Callable[..., bool]
+FIRST_ID = 900_000
+SHORT = "दो शब्द"
+
+
+def hook(url: str) -> Hook:
+    """The hook, with another address."""
+    text = (DEPLOY / "docs" / "serve.md").read_text(encoding="utf-8").partition("## A publish hook")[2]
+    [block] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(block.replace("http://127.0.0.1:8766", url), names)
+    made: Hook = names["on_publish"]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "is_published", "is_held"),
+    [(STORIES[HINDI][0], False, True), (" ".join(STORIES[TAMIL][0].split()[::-1]), True, False), (SHORT, True, False)],
+    ids=["copy", "new", "short"],
+)
+def test_it_holds_copies_back_and_publishes_the_rest(served: str, text: str, is_published: bool, is_held: bool) -> None:
+    held, later = list[Any](), list[Any]()
+    story = {"id": FIRST_ID, "language": "hi", "text": text, "author_id": 17, "title": None}
+    published = hook(served)(story, hold=lambda *evidence: held.append(evidence), check_later=later.append)
+    assert (published, bool(held), later) == (is_published, is_held, [])
+
+
+def test_it_publishes_while_the_service_is_down() -> None:
+    later = list[Any]()
+    story = {"id": FIRST_ID, "language": "hi", "text": STORIES[HINDI][0], "author_id": "nobody", "title": "T"}
+    assert hook(f"http://127.0.0.1:{free_port()}")(story, hold=pytest.fail, check_later=later.append)
+    assert later == [story]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.faults.poisoned_page import DIES, SITECUSTOMIZE
+from tests.support.faults.hostile_pages import DIES, SITECUSTOMIZE
 from tests.support.paths import ROOT
 
 if TYPE_CHECKING:

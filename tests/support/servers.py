@@ -98,17 +98,19 @@ def _until_ready(command: list[str], folder: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def serve_posts(handler: "Callable[[web.Request], Awaitable[web.Response]]") -> AsyncIterator[str]:
-    """Run a server in this process that passes each POST to `handler`; yields its endpoint."""
+async def serve_posts(
+    handler: "Callable[[web.Request], Awaitable[web.Response]]", path: str = "", shutdown_seconds: float = 60
+) -> AsyncIterator[str]:
+    """Run a server in this process that passes each POST to a path to `handler`; yields the URL."""
     from aiohttp import web  # noqa: PLC0415 - it takes long to load, and few tests need it
 
     app, port = web.Application(), free_port()
-    app.add_routes([web.post("/", handler)])
-    runner = web.AppRunner(app)
+    app.add_routes([web.post(path or "/", handler)])
+    runner = web.AppRunner(app, shutdown_timeout=shutdown_seconds)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{port}{path}"
     finally:
         await runner.cleanup()
 

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from neardup.config import Content
 from neardup.pages.store import Pages
 
-from tests.support.servers import REGION, Aws, free_port, listening
+from tests.support.servers import REGION, Aws, listening, serve_posts
 
 BLANK_LINE = b"\r\n\r\n"
 
@@ -133,16 +133,8 @@ async def webhook_server(*statuses: int, messages: Messages | None = None) -> As
         messages.append((await request.read(), dict(request.headers)))
         return web.Response(status=next(remaining), headers={"Location": "/elsewhere"})
 
-    app = web.Application()
-    app.add_routes([web.post(f"/{SECRET}", hook)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    port = free_port()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    try:
-        yield f"http://127.0.0.1:{port}/{SECRET}", received
-    finally:
-        await runner.cleanup()
+    async with serve_posts(hook, f"/{SECRET}") as url:
+        yield url, received
 
 
 Answer = Callable[[list[str]], web.Response]
@@ -185,16 +177,8 @@ async def embeddings_server(*answers: Answer | None) -> AsyncIterator[tuple[str,
         assert give is not None
         return give(body["input"])
 
-    app = web.Application()
-    app.add_routes([web.post("/v1/embeddings", answer)])
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    port = free_port()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    try:
-        yield f"http://127.0.0.1:{port}/v1/embeddings", received
-    finally:
-        await runner.cleanup()
+    async with serve_posts(answer, "/v1/embeddings", shutdown_seconds=0.1) as url:
+        yield url, received
 
 
 ROWS = [

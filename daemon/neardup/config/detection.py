@@ -10,13 +10,6 @@ from neardup.core.candidates.banding import MAX_SIGNATURE_BANDS, Banding, divide
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.records import MIN_BLOCK, Language
 
-GLOBAL = (
-    "common_passage",
-    "same_author",
-    "copy_similarity",
-    "remember_removed_days",
-)  # keys of [detection] that no language has of its own
-
 
 class Thresholds(Section, frozen=True, kw_only=True):
     """The thresholds of one language."""
@@ -149,7 +142,8 @@ class Detection(Thresholds, frozen=True, kw_only=True):
                 tables[language] = {**tables.get(language, {}), **value}
             else:
                 common[key] = value
-        inherited = {key: value for key, value in common.items() if key not in GLOBAL}
+        of_all = set(cls.__struct_fields__).difference(Thresholds.__struct_fields__)
+        inherited = {key: value for key, value in common.items() if key not in of_all}
         return {**common, "languages": {language: {**inherited, **own} for language, own in tables.items()}}
 
     def of(self, language: Language) -> Thresholds:
