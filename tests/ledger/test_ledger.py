@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ from neardup.ledger import (
     runs,
     stories,
     story_rows,
+    transaction,
     verification,
 )
 from neardup.ledger.flags import Selection
@@ -48,6 +49,17 @@ def test_failed_batch_leaves_no_trace(db: sqlite3.Connection) -> None:
         commit(db, fingerprinted(1, 1), pairs={(1, object())})  # type: ignore[arg-type]
     assert stories.read_stored_versions(db, [1]).get(1) is None
     assert outbox.read_last_seq(db) == 0
+
+
+def test_transaction_inside_another_is_a_part_of_it(db: sqlite3.Connection) -> None:
+    with suppress(ZeroDivisionError), transaction(db):
+        with transaction(db):
+            runs.put(db, "inner", "1")
+        runs.put(db, "outer", str(1 / 0))
+    assert runs.get(db, "inner") is None and not db.in_transaction
+    with transaction(db), transaction(db):
+        runs.put(db, "inner", "2")
+    assert runs.get(db, "inner") == "2" and not db.in_transaction
 
 
 def test_removed_text_removes_its_fingerprint(db: sqlite3.Connection) -> None:

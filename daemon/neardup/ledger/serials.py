@@ -138,7 +138,7 @@ def refresh(db: sqlite3.Connection) -> int:
     """
     _note_new_chapters(db)
     requested = 0
-    while _is_due(db):
+    while db.execute("SELECT EXISTS (SELECT 1 FROM due_pairs)").fetchone()[0]:
         with transaction(db):
             requested += _refresh_some(db)
     return requested
@@ -169,10 +169,6 @@ def _note_new_chapters(db: sqlite3.Connection) -> None:
             query = "SELECT DISTINCT author_id, series_id FROM stories WHERE number > ? AND +series_id IS NOT NULL"
             note_series(db, db.execute(query, (int(get(db, THROUGH) or 0),)))
         put(db, THROUGH, str(last))
-
-
-def _is_due(db: sqlite3.Connection) -> bool:
-    return bool(db.execute("SELECT EXISTS (SELECT 1 FROM due_pairs)").fetchone()[0])
 
 
 def _refresh_some(db: sqlite3.Connection) -> int:

@@ -16,7 +16,7 @@ from neardup.core.page import Unreadable, prepare
 from neardup.core.verify.spans import measure_similarity
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS
-from neardup.errors import NeardupError
+from neardup.errors import Fatal, NeardupError
 from neardup.ledger import Do, complaints, languages, now_ms
 from neardup.ledger.complaints import Complaint, Duplicate, NewComplaint
 from neardup.pages.reader_pool import ReaderPool
@@ -169,10 +169,6 @@ async def make_evidence(parts: Complaints, number: int, deadline: float = CHECK_
     return made
 
 
-class _Unreadable(NeardupError):
-    """The text of a story cannot be read."""
-
-
 async def _compare(parts: Complaints, complaint: Complaint, deadline: float) -> dict[str, Any]:
     """The evidence of a complaint, as JSON-serialisable values.  Raises NeardupError."""
     story = await _load(parts, complaint.story_id)
@@ -183,7 +179,7 @@ async def _compare(parts: Complaints, complaint: Complaint, deadline: float) -> 
     else:
         written = await parts.read(complaints.read_original_text, complaint.number)
         if written is None:
-            raise _Unreadable("the text of the original was forgotten with the complainant")
+            raise Fatal("the text of the original was forgotten with the complainant")
         original = LoadedStory(await asyncio.to_thread(_read_text, written), {})
     common = await parts.read(read_common, original, story)
     thresholds = choose_thresholds(parts.detection, original, story)
@@ -194,10 +190,10 @@ async def _compare(parts: Complaints, complaint: Complaint, deadline: float) -> 
 async def _load(parts: Complaints, story_id: int) -> LoadedStory:
     known = await parts.read(describe_stories, [story_id])
     if story_id not in known:
-        raise _Unreadable(f"story {story_id} is not on record any more")
+        raise Fatal(f"story {story_id} is not on record any more")
     story = await load_story(parts.pool, known[story_id])
     if not isinstance(story, LoadedStory):
-        raise _Unreadable(f"story {story_id}: {story.why}")
+        raise Fatal(f"story {story_id}: {story.why}")
     return story
 
 
@@ -244,7 +240,7 @@ def _cut(text: str) -> str:
 async def _compare_with_all(parts: Complaints, story: LoadedStory, deadline: float) -> dict[str, Any]:
     text, known = await asyncio.to_thread(prepare, story.text), story.known
     if isinstance(text, Unreadable):
-        raise _Unreadable(f"story {known['id']}: {explain(text)}")
+        raise Fatal(f"story {known['id']}: {explain(text)}")
     submission = Submission(
         Language(known["language"]),
         text,

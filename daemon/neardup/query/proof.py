@@ -163,7 +163,7 @@ def verify(proof: Proof, public_key: str, page: bytes | None = None) -> Verified
         if not is_included(leaf, entry.position, head.size, list(map(bytes.fromhex, entry.path)), head.root):
             raise Fatal(f"the entry of {format_time(entry.seen_at)} is not in the log that this head signs")
     if proof.since:
-        former = _open_head(proof.since, key, _read_origin(proof.head))
+        former = _open_head(proof.since, key, proof.head.partition("\n")[0])
         path = list(map(bytes.fromhex, proof.consistency))
         if former.size and not is_consistent(former.size, former.root, head.size, head.root, path):
             raise Fatal("the log of the earlier head is not the beginning of this one: it was rewritten")
@@ -210,10 +210,6 @@ def _open_head(note: str, key: "Ed25519PublicKey", origin: str | None) -> TreeHe
                 raise Fatal(f"the earlier head is of the log {name}, not of {origin}")
             return TreeHead(size, root)
     raise Fatal("the head is not signed by this key")
-
-
-def _read_origin(note: str) -> str:
-    return note.partition("\n")[0]
 
 
 def _format_origin(ledger_id: str | None) -> str:

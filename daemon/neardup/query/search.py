@@ -17,7 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from neardup.core.sets import find_distinct
 from neardup.core.text.normalize import tokenize
 from neardup.errors import IndexDamaged
 from neardup.index.words import BEGINNING, Position, WordIndex
-from neardup.ledger import Ledger, files, read, runs, versions
+from neardup.ledger import Do, Ledger, files, read, runs, versions
 from neardup.pipeline.passage_sync import PassageSync
 from neardup.query.compare import LoadedStory, UnreadableStory, describe_stories
 
@@ -63,16 +63,10 @@ def measure_share_held(sentence: Sequence[bytes], story: Hashes) -> float:
     return float(np.isin(own, others).mean()) if len(own) else 0.0
 
 
-class ReadLedger(Protocol):
-    """Reads the ledger: the result of `work(connection, ...)`."""
-
-    def __call__(self, work: Callable[..., Any], *args: Any) -> Awaitable[Any]: ...
-
-
 class TitleSearch:
     """Searches the titles of a ledger; safe for concurrent calls."""
 
-    def __init__(self, index: WordIndex, read: ReadLedger) -> None:
+    def __init__(self, index: WordIndex, read: Do) -> None:
         self._index, self._read = index, read
 
     async def catch_up(self, until: float = float("inf")) -> int:
@@ -123,7 +117,7 @@ class TextSearch:
     def __init__(
         self,
         index: WordIndex,
-        read: ReadLedger,
+        read: Do,
         read_text: Callable[[Mapping[str, Any]], Awaitable[LoadedStory | UnreadableStory]],
     ) -> None:
         self._index, self._read, self._read_text = index, read, read_text
@@ -166,7 +160,7 @@ def open_words(ledger: Path, file: Path) -> WordIndex:
     return WordIndex(file, ledger_id)
 
 
-async def _read_positions(index: WordIndex, read: ReadLedger) -> tuple[Position, Position]:
+async def _read_positions(index: WordIndex, read: Do) -> tuple[Position, Position]:
     """How far an index has come, and how far its ledger.
 
     An index that is further is emptied: the ledger is then an older copy of the one that filled it.

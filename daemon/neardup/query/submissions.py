@@ -20,9 +20,8 @@ from neardup.core.text.html import cut_opening, find_title
 from neardup.core.text.scripts import find_script_of_most
 from neardup.core.verify.text import Text
 from neardup.errors import Forgotten, Misuse, TooLarge
-from neardup.ledger import Ledger, candidates, permissions, stories, submissions
-from neardup.ledger.permissions import Grant
-from neardup.ledger.submissions import Draft, Stored, Submitted
+from neardup.ledger import Do, Ledger, candidates, stories, submissions
+from neardup.ledger.submissions import Stored, Submitted
 from neardup.nomination.lookup import find_unseen, make_matches
 from neardup.pages.text_cache import Texts
 from neardup.pipeline import submitted_pages
@@ -38,7 +37,7 @@ class Submissions:
     """Checks, stores and forgets stories one at a time; long-lived, and safe for concurrent calls.
 
     `checker` and `texts` are those of the same ledger, which `ledger` writes.  A page of more than `max_bytes` is not
-    kept.  `languages` are those that stories may be labelled with.
+    kept.  `languages` are those that stories may be labelled with.  `write` calls other work on the ledger.
     """
 
     def __init__(
@@ -52,6 +51,7 @@ class Submissions:
         languages: Languages,
     ) -> None:
         self.checker = checker
+        self.write: Do = ledger.do
         self._ledger = ledger
         self._texts = texts
         self._detection = detection
@@ -134,22 +134,6 @@ class Submissions:
         with suppress(TimeoutError):
             async with asyncio.timeout_at(until):
                 await verifier.verify(await self._ledger.do(candidates.list_pending_of_stories, [story_id]))
-
-    async def put_draft(self, draft: Draft) -> None:
-        """Store a draft.  Raises as `ledger.submissions.put_draft`."""
-        await self._ledger.do(submissions.put_draft, draft)
-
-    async def discard_draft(self, story_id: int) -> None:
-        """Remove a draft, if there is one."""
-        await self._ledger.do(submissions.remove_draft, story_id)
-
-    async def permit(self, grant: Grant, name: str) -> int:
-        """Record a permission; returns its number.  Raises PermissionRefused."""
-        return await self._ledger.do(permissions.enter, grant, name)
-
-    async def revoke(self, permission_id: int, name: str) -> None:
-        """End a permission.  Raises PermissionRefused."""
-        await self._ledger.do(permissions.revoke, permission_id, name)
 
     async def forget(self, story_id: int) -> bool:
         """Remove a story, and keep listings from bringing it back; returns whether the ledger held anything of it.

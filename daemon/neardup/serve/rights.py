@@ -122,7 +122,7 @@ async def enter_permission(
         make_printable(request.serial),
     )
     try:
-        permission_id = await parts.submissions.permit(grant, caller)
+        permission_id = await parts.submissions.write(permissions.enter, grant, caller)
     except PermissionRefused as error:
         problem = UNKNOWN_STORY if error.reason is Refusal.UNKNOWN_STORY else NOT_ENTERED
         raise Refused(problem, str(error), reason=error.reason) from None
@@ -132,7 +132,7 @@ async def enter_permission(
 async def revoke_permission(parts: ServiceParts, number: int, caller: str, deadline: Deadline) -> messages.Permission:
     """DELETE /v1/permissions/{number}.  Raises Refused."""
     try:
-        await parts.submissions.revoke(number, caller)
+        await parts.submissions.write(permissions.revoke, number, caller)
     except PermissionRefused as error:
         problem = UNKNOWN_PERMISSION if error.reason is Refusal.UNKNOWN_PERMISSION else NOT_ENTERED
         raise Refused(problem, str(error), reason=error.reason) from None

@@ -218,7 +218,7 @@ async def put_draft(
         expires_at=now + parts.config.serve.draft_days * DAY_MS,
     )
     try:
-        await parts.submissions.put_draft(draft)
+        await parts.submissions.write(submissions.put_draft, draft)
     except errors.Forgotten as error:
         raise Refused(FORGOTTEN, str(error)) from None
     except submissions.OfAnotherAuthor as error:
@@ -249,7 +249,7 @@ async def draft_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messa
 async def discard_draft(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.DiscardedDraft:
     """DELETE /v1/drafts/{id}.  Raises Refused if there is none."""
     await _find_draft(parts, story_id)
-    await parts.submissions.discard_draft(story_id.number)
+    await parts.submissions.write(submissions.remove_draft, story_id.number)
     return messages.DiscardedDraft(story_id=story_id.shown)
 
 
