@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from neardup.config import Config, Content, Ledger, Source
+from neardup.config import Config, Content, Extract, Ledger, Reference, Source
+from neardup.config.sections import WorksContent
 from neardup.core.page import read_file
 from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
@@ -53,6 +54,18 @@ def test_a_proof_holds_offline_and_says_which_text_is_that_of_a_page(config: Con
     assert prove(config, 99) is None, "a story that was never seen"
     with pytest.raises(Fatal, match="another text"):
         verify(read_proof(content), key, PAGE.replace(b"first", b"last"))
+
+
+def test_the_text_of_a_work_is_extracted_as_the_reference_has_it(config: Config) -> None:
+    extract = Extract(body="p", strip=("i",))
+    reference = Reference(manifest=Path("works.csv"), content=WorksContent(url="file:/"), extract=extract)
+    config = msgspec.structs.replace(config, reference=reference)
+    make_key(config.ledger.proof_key)
+    with closing(connect(config.ledger.path)) as db:
+        commit(db, fingerprinted(-2, 6, text_sha256=bytes(32)))
+    of_work, of_story = prove(config, -2), prove(config, STORY)
+    assert of_work is not None and (of_work.body, of_work.strip) == ("p", ["i"])
+    assert of_story is not None and (of_story.body, of_story.strip) == ("", [])
 
 
 def test_what_was_tampered_with_is_refused_by_name(config: Config, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def status(config: "Config", as_json: bool) -> None:
 @make_command
 @json_option
 def doctor(config: "Config", as_json: bool) -> None:
-    """Test config, ledger, index, source, object store, clock and fingerprints.
+    """Test each part of the installation, from the configuration to the fingerprints.
 
     Exits with 1 if a test fails, and with 3 if there are only warnings.
     """
@@ -140,6 +140,7 @@ def forget(config: "Config", listed_id: str, *, undo: bool, as_json: bool) -> No
     async def forget_story(_: "asyncio.Event") -> bool:
         async with open_app(config) as app:
             with only_one(config.ledger.path, "forget"):
+                # before, so that the index of another ledger is refused while nothing is removed yet
                 await catch_up(app.index, app.ledger, app.version)
                 await PassageSync(app.passages, app.ledger).start()
                 known, page_path = await app.ledger.do(stories.forget, story_id)
@@ -194,7 +195,7 @@ def _show_import(summary: "ImportSummary") -> None:
 
 @click.group()
 def reference() -> None:
-    """List the works to protect, show their catalogues, or remove one."""
+    """Sync the works to protect, list their catalogues, or remove a catalogue."""
 
 
 @make_command

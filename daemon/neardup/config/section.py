@@ -90,7 +90,7 @@ class Section(Struct, frozen=True, dict=True):
 
     @classmethod
     def prepare(cls, table: dict[str, Any]) -> dict[str, Any]:
-        """What is given for the keys, of a table as it was written."""
+        """A table as it was written -> by the keys of this section; for a section that can be written in other ways."""
         return table
 
 
@@ -102,7 +102,7 @@ def list_parts(kind: Any) -> Iterator[Any]:
 
 
 def read(kind: Any, given: Any) -> Any:
-    """The value of a type that is meant by a value of TOML, or by the text of a variable.
+    """The value of a type that is meant by a value of TOML, or by the text of an environment variable.
 
     Raises ValueError; `list_faults` lists all faults.  No reason shows a value that may have a password.
     """
@@ -122,7 +122,7 @@ def read(kind: Any, given: Any) -> Any:
 
 
 def _decode_json(given: Any, shape: type, name: str) -> Any:
-    """A list or a table, which the text of a variable holds as JSON."""
+    """A list or a table, which the text of an environment variable holds as JSON."""
     value, hint = given, ""
     if isinstance(given, str):
         hint = ", which a variable holds as JSON"

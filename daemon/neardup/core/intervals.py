@@ -8,7 +8,7 @@ Z = 1.959964  # the standard normal's 97.5 % point: an interval that covers 95 %
 
 
 class Share(Struct, frozen=True):
-    """`found` of `n`, and the ends of its interval; `share` is None for n = 0."""
+    """`found`, a count or a sum of shares, of `n`, and the ends of its interval; `share` is None for n = 0."""
 
     found: float
     n: int

@@ -53,8 +53,8 @@ def record(
     """Turn verified candidates into flags or near misses, in one transaction; returns the new flags.
 
     A candidate without an assessment has too little in common, and is dropped.  If a story of a candidate was edited
-    since the candidate was read, the candidate stays pending.  If other passages are common than at `revision`, when
-    the candidates were read, they are verified again; none is dropped.
+    since the candidate was read, the candidate stays pending.  If other passages are common than at `revision`, which
+    was read before they were assessed, they are verified again; none is dropped.
     """
     with transaction(db):
         is_outdated = revision is not None and passages.read_common_revision(db) != revision

@@ -116,7 +116,7 @@ class ReaderPool:
 
     @property
     def costly_stories(self) -> list[int]:
-        """The ids of the stories whose pages running processes compute, each already at a high cost of CPU time."""
+        """The ids of the stories whose pages are being fingerprinted, each already at a high cost of CPU time."""
         subjects = (connection.costly_subject for connection in self._connections)
         return [story_id for story_id in subjects if story_id is not None]
 
@@ -174,7 +174,7 @@ class ReaderPool:
         self, operation: str, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver
     ) -> None:
         """Carry out an operation on pages by one process."""
-        named = [title is None for title in stories.titles]
+        named = [title is None for title in stories.titles]  # by its page, where the listing does not name it
         request = Request(operation, self._list_paths(stories), etags, named)
         subjects = stories.ids if operation == FINGERPRINT else [None] * len(stories)
         failed, left = dict[int, NeardupError](), len(stories)
@@ -286,7 +286,7 @@ class ReaderPool:
 
         A page that exceeds its budget, or over which STRIKES processes died, is read once more without its markup.
 
-        Raises OverBudget.
+        Raises the error of the last attempt.
         """
         strikes, (story_id, shown) = 0, (None, None) if story is None else (story.id, story.shown)
         subject = story_id if request.operation == FINGERPRINT else None
@@ -343,7 +343,7 @@ class ReaderPool:
             yield found
 
     async def _choose_least_busy(self) -> ReaderConnection:
-        """The process with the fewest requests.  Waits for the start of a process only if none runs.  Raises Fatal."""
+        """The process with the fewest pages under way.  Waits for the start of a process only if none runs.  Raises Fatal."""
         while len(connections := self._connections) < self._processes:
             starting = self._starting = self._starting or asyncio.create_task(self._start_missing(), name="readers")
             if connections and not starting.done():

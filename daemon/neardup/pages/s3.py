@@ -141,7 +141,7 @@ def _make_base_url(url: str, content: AnyContent, region: str) -> str:
 class Get:
     """A GET: a handle to be performed, and afterwards its result."""
 
-    is_text = False  # as of a file
+    is_text = False  # as `File.is_text` says of a file: it is a page, not a plain text
 
     def __init__(
         self,
@@ -235,7 +235,7 @@ class Get:
         return headers
 
     def _explain_error(self, number: int, message: str) -> NeardupError:
-        """The error for libcurl's; it compares the body with its length or its chunks."""
+        """The error for one of libcurl, which also finds that a body is shorter than its length or its chunks say."""
         return Transient(
             f"{self.url}: {message}", "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error"
         )

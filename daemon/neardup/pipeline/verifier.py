@@ -81,7 +81,7 @@ class Verifier:
             await self.verify(pending)
 
     async def match_serials(self) -> None:
-        """Align the serials whose chapters were flagged or missed, until no pair is to be verified once more."""
+        """Align the serials whose chapters were flagged or near misses, until no pair is to be verified once more."""
         while await self._ledger.do(serials.refresh):
             await self.drain()
 
@@ -89,7 +89,7 @@ class Verifier:
         """Verify these candidates; their texts are held at the same time."""
         with STAGE_SECONDS.labels("verify").time():
             compared = await self._read_texts(pending)
-            # only now: a passage that became common while the texts were read is left out of what the pairs share
+            # only now: `_assess` leaves out what became common while the texts were read
             revision = await self._ledger.do(passages.read_common_revision)
             assessed = await self._assess(compared)
             new_flags = await self._ledger.do(verification.record, assessed, self._version, revision)
@@ -146,7 +146,7 @@ def take_fitting(pairs: list[Candidate]) -> list[Candidate]:
 
 
 def count_assessed(assessed: Sequence[tuple[Candidate, Assessment | None]], new_flags: NewFlags) -> None:
-    """Count verified pairs, and the new flags among them, in the metrics."""
+    """Count near misses, pairs that signatures decided, and new flags, in the metrics."""
     for pair, assessment in assessed:
         if assessment is not None and assessment.kind is None:
             NEAR_MISSES.labels(pair.language).inc()

@@ -27,7 +27,7 @@ from neardup.core.verify.text import Text
 from neardup.errors import Fatal, Misuse, needs_extra
 from neardup.ledger import first_seen, open_snapshot, runs
 from neardup.ledger.first_seen import TreeHead, encode_entry
-from neardup.records import format_count, format_time
+from neardup.records import format_count, format_time, is_work
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -57,7 +57,7 @@ class Proof(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A proof, or a signed head alone: `head` is signed, and `entries` are those of `story`.
 
     `since` is an earlier signed head, and `consistency` the path from it to this one.  `body` and `strip` are the
-    selectors by which the text was extracted from its page.
+    selectors of the configuration, by which the text is extracted from its page.
     """
 
     head: str
@@ -70,7 +70,7 @@ class Proof(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def make_key(path: Path | None) -> str:
-    """Write a new private key to a file, and the public key to the file with `.pub` after its name; returns that.
+    """Write a new private key to a file, and the public key to the file with `.pub` after its name; returns the public key.
 
     Raises Misuse if there is such a file, or it cannot be written.
     """
@@ -105,7 +105,7 @@ def prove(config: Config, story_id: int) -> Proof | None:
             for entry, path in zip(entries, paths, strict=True)
         ]
         signed = _sign(_format_origin(runs.get(db, "ledger_id")), head, key)
-    extract = config.extract
+    extract = config.reference.extract if config.reference and is_work(story_id) else config.extract
     return Proof(head=signed, story=str(story_id), entries=proved, body=extract.body, strip=list(extract.strip))
 
 

@@ -102,7 +102,7 @@ async def _read_next_rows(stories: AsyncIterator[ListedRow]) -> list[ListedRow]:
 def list_table(spark: SparkSession, config: Config, name: str, wanted: Columns, language: Language | None) -> DataFrame:
     """The rows of a table, or of the files of a path, with a column of texts or of HTML pages.
 
-    Raises Misuse if there is no such table, if it lacks a column, or if that of the texts has others.
+    Raises Misuse if there is no such table, if it lacks a column, or if the column of the texts has values of another type.
     """
     with translate_spark_errors(Misuse, f"--input: cannot read {name}"):
         table = _load_table(spark, name)
@@ -141,7 +141,7 @@ def _make_table_parser(config: Config, language: Language | None) -> Callable[[B
 
 def _parse_values(values: dict[str, Any], config: Config, language: Language | None) -> dict[str, Any]:
     body = values.pop("body")
-    texts = {name: _make_text(value) for name, value in values.items() if name in REQUIRED + OPTIONAL}
+    texts = {name: _write_date(value) for name, value in values.items() if name in REQUIRED + OPTIONAL}
     texts |= {"language": language} if language is not None else {}
     error = None if isinstance(body, str | bytes) else "it has no text"
     row = Row(0, texts, str(texts)[:SHOWN_CHARACTERS], error)
@@ -149,7 +149,8 @@ def _parse_values(values: dict[str, Any], config: Config, language: Language | N
     return make_listed_row(listed, body.encode("utf-8", "replace") if isinstance(body, str) else body)
 
 
-def _make_text(value: object) -> object:
+def _write_date(value: object) -> object:
+    """A date or a time as text; another value as it is."""
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 

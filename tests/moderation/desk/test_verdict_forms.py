@@ -148,7 +148,7 @@ async def test_verdict_of_another_moderator_is_not_undone_unseen(tmp_path: Path,
         form = await form_on(client, PAIR, verdict="template")
         assert (await send(client, f"{PAIR}/verdict", form))[0] == 303
         status, _, page = await send(client, f"/undo/{done}", undo)
-        assert (status, "Nothing was undone" in page) == (409, True)
+        assert (status, "Nothing was changed" in page) == (409, True)
         assert [row[0] for row in verdicts_on(ledger)] == ["template", "quotation"]
         assert (await send(client, "/undo/999", undo))[0] == 404
         assert (await send(client, "/undo/x", undo))[0] in (400, 404)

@@ -463,7 +463,7 @@ ND_API int64_t nd_are_own(const uint64_t *words, int64_t length, const uint32_t 
 ND_API int64_t nd_sampled_passages(const uint64_t *words, int64_t length, uint32_t *hashes, void *room,
                                    int64_t room_bytes);
 
-/* ==== sets.c: sets of numbers, which ascend and are distinct =================================================== */
+/* ==== sets.c: sets of numbers, which ascend and are distinct; skeletons and their grams ======================== */
 
 /* Count the hashes that the sets of each of m pairs share; `shared` has room for a number a pair.
  *

@@ -1,12 +1,13 @@
 /* Sets of numbers, made of a text and compared with those of another text.
  *
  * A set is an array of numbers that ascend without repetition.  Two sets are merged to count what they share; where one
- * is much smaller, its elements are searched in the other one.
+ * is much smaller, its elements are searched in the other one.  Here as well are the skeleton of a text and its grams,
+ * which are in the order of the text.
  */
 #include "internal.h"
 
 #define MANY_TIMES 16 /* from this ratio of two sets on, the elements of one are searched in the other */
-#define MAX_GRAM 10 /* consonants, so that a gram has 32 bits */
+#define MAX_GRAM 10 /* consonants, so that a gram fits into 32 bits */
 
 /* ---- Counts of what two sets share ----------------------------------------------------------------------------- */
 
@@ -87,22 +88,22 @@ int64_t nd_count_shared_of_pairs(const nd_words *sets, int64_t n, const nd_pair 
         if (pair.a < 0 || pair.b < 0 || pair.a >= n || pair.b >= n) {
             return ND_INVALID;
         }
-        nd_words few = sets[pair.a], many = sets[pair.b];
-        if (few.length < 0 || many.length < 0 || (few.length && !few.words) || (many.length && !many.words)) {
+        nd_words a = sets[pair.a], b = sets[pair.b];
+        if (a.length < 0 || b.length < 0 || (a.length && !a.words) || (b.length && !b.words)) {
             return ND_INVALID;
         }
-        shared[nth] = few.length < many.length ? count_shared(few.words, few.length, many.words, many.length)
-                                               : count_shared(many.words, many.length, few.words, few.length);
+        shared[nth] = a.length < b.length ? count_shared(a.words, a.length, b.words, b.length)
+                                          : count_shared(b.words, b.length, a.words, a.length);
     }
     return m;
 }
 
 /* ---- The grams of a skeleton ----------------------------------------------------------------------------------- */
 
-/* The entries of `consonants` of a text in UTF-8, without NO_CONSONANT; returns their number, or ND_INVALID for bytes
- * that are not UTF-8. */
+/* Write the classes of a text's consonants, by the table `consonants` of `codes` entries; returns their number, or
+ * ND_INVALID for bytes that are not UTF-8. */
 static int64_t take_consonants(const uint8_t *text, int64_t bytes, const uint8_t *consonants, int64_t codes,
-                               uint8_t *entries) {
+                               uint8_t *classes) {
     const uint8_t *at = text, *end = text + bytes;
     int64_t count = 0;
     while (at < end) {
@@ -110,8 +111,8 @@ static int64_t take_consonants(const uint8_t *text, int64_t bytes, const uint8_t
         if (RARE(code == BAD)) {
             return ND_INVALID;
         }
-        entries[count] = consonant_of(consonants, (uint64_t)codes, code);
-        count += entries[count] != NO_CONSONANT;
+        classes[count] = consonant_of(consonants, (uint64_t)codes, code);
+        count += classes[count] != NO_CONSONANT;
         at += size;
     }
     return count;
@@ -149,7 +150,7 @@ int64_t nd_skeleton(const uint8_t *text, int64_t bytes, const uint8_t *consonant
     int64_t count = 0;
     for (int32_t word = 0; at < end;) {
         uint32_t size, code = code_at(at, end, &size);
-        uint8_t entry = consonant_of(consonants, (uint64_t)codes, code);
+        uint8_t entry = consonant_of(consonants, (uint64_t)codes, code); /* BAD is beyond the table: no consonant */
         classes[count] = entry; /* which the next one replaces unless it counts */
         words[count] = word;
         bool is_kept = entry != NO_CONSONANT && entry != before;

@@ -5,7 +5,7 @@ others did in between is a Conflict, as `ledger.verdicts` raises it.
 
 A form has the state that its moderator saw, and the query of the queue of cases.  It leads on through the queue: from a
 case to the next one that no other moderator holds, from a pair to the next one of its case, and from the last pair to
-the case.  A form that is refused comes back with its input.
+the case.  The verdict on a pair or on a case that is refused comes back with its input.
 """
 
 import re
@@ -111,7 +111,7 @@ class NewVerdict(Struct, frozen=True):
 
 
 def hold_case(db: sqlite3.Connection, case_id: int, moderator: Moderator) -> Lease:
-    """Lease a case to a moderator.  Raises Held where another one holds it."""
+    """Lease a case to a moderator.  Raises CaseHeld where another one holds it."""
     moderator.require(flags.read_languages(db, cases.list_flags(db, case_id)))
     lease = cases.take_lease(db, case_id, moderator.name)
     if lease.moderator != moderator.name:
@@ -235,7 +235,7 @@ def read_verdict(request: web.Request, verdict: Verdict | None = None) -> NewVer
 def render_conflict(
     request: web.Request, error: Conflict, back: str, form: dict[str, Any] | None = None
 ) -> web.Response:
-    """The page of a conflict, with a way back; it keeps the input, in a form for the state that is current now."""
+    """The page of a conflict, with a way back; with a `form`, it keeps that input, for the state that is current now."""
     fields = form and {"query": "", "action": request.path} | form
     kept = {name: value for name, value in (form or {}).items() if name.startswith(EXCEPTED)}
     return render_page(
@@ -340,11 +340,11 @@ async def _claim_next(ledger: Connections, queue: CaseQueue, position: QueuePosi
 
 
 def _read_case_state(db: sqlite3.Connection, case_id: int) -> dict[str, Any]:
-    is_open = list_flags_of_case(db, case_id).open
+    open_flags = list_flags_of_case(db, case_id).open
     return {
-        "seen": verdicts.identify_state(db, is_open),
+        "seen": verdicts.identify_state(db, open_flags),
         "history": verdicts.list_of_case(db, case_id),
-        "flagged": len(is_open),
+        "flagged": len(open_flags),
     }
 
 
@@ -374,7 +374,7 @@ async def post_pair_verdict(request: web.Request) -> web.StreamResponse:
 
 
 async def post_undo(request: web.Request) -> web.StreamResponse:
-    """POST /undo/DECISION: fields `seen` and `query`; leads `back`, or to the pair, the case, or the queue of cases."""
+    """POST /undo/DECISION: fields `seen`, `query` and perhaps `back`, where it leads; else to the pair, the case, or the queue."""
     desk, done = get_desk(request), read_number(request.match_info, "decision") or 0
     given = read_verdict(request, Verdict.REOPENED)
     undone = await desk.ledger.read(read_decision, done)
@@ -401,12 +401,13 @@ async def show_decisions(request: web.Request) -> web.Response:
 
 
 def _list_decisions(db: sqlite3.Connection, moderator: str) -> list[dict[str, Any]]:
-    """The moderator's last decisions, the latest first, each with its first pair, a row of `pairs`, and its address."""
+    """The moderator's last decisions, the latest first, each with its address and the row of its first pair, if that is flagged."""
     listed = []
     for done in verdicts.list_decisions(db, moderator, SHOWN_DECISIONS):
         decision = read_decision(db, done)
         if decision is not None:
             row = flags.read_pair(db, *(parse_id(str(shown)) for shown in decision.pairs[0]))
+            # a pair that is not flagged was decided in the queue of meaning
             address = _find_path(decision) if row else make_pair_url(*decision.pairs[0], "meaning")
             listed.append({"decision": decision, "first": row, "address": address})
     return listed
