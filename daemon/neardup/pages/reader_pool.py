@@ -343,7 +343,7 @@ class ReaderPool:
             yield found
 
     async def _choose_least_busy(self) -> ReaderConnection:
-        """The process with the fewest pages under way.  Waits for the start of a process only if none runs.  Raises Fatal."""
+        """The process with the fewest pages under way.  Waits for a start only if no process runs.  Raises Fatal."""
         while len(connections := self._connections) < self._processes:
             starting = self._starting = self._starting or asyncio.create_task(self._start_missing(), name="readers")
             if connections and not starting.done():

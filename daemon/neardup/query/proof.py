@@ -70,7 +70,7 @@ class Proof(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def make_key(path: Path | None) -> str:
-    """Write a new private key to a file, and the public key to the file with `.pub` after its name; returns the public key.
+    """Write a new private key to a file, and the public key to the file with `.pub` after its name; returns this one.
 
     Raises Misuse if there is such a file, or it cannot be written.
     """

@@ -102,7 +102,7 @@ async def _read_next_rows(stories: AsyncIterator[ListedRow]) -> list[ListedRow]:
 def list_table(spark: SparkSession, config: Config, name: str, wanted: Columns, language: Language | None) -> DataFrame:
     """The rows of a table, or of the files of a path, with a column of texts or of HTML pages.
 
-    Raises Misuse if there is no such table, if it lacks a column, or if the column of the texts has values of another type.
+    Raises Misuse if there is no such table, if it lacks a column, or if that of the texts is of another type.
     """
     with translate_spark_errors(Misuse, f"--input: cannot read {name}"):
         table = _load_table(spark, name)

@@ -235,7 +235,7 @@ def read_verdict(request: web.Request, verdict: Verdict | None = None) -> NewVer
 def render_conflict(
     request: web.Request, error: Conflict, back: str, form: dict[str, Any] | None = None
 ) -> web.Response:
-    """The page of a conflict, with a way back; with a `form`, it keeps that input, for the state that is current now."""
+    """The page of a conflict, with a way back; a `form` is kept, for the state that is current now."""
     fields = form and {"query": "", "action": request.path} | form
     kept = {name: value for name, value in (form or {}).items() if name.startswith(EXCEPTED)}
     return render_page(
@@ -374,7 +374,10 @@ async def post_pair_verdict(request: web.Request) -> web.StreamResponse:
 
 
 async def post_undo(request: web.Request) -> web.StreamResponse:
-    """POST /undo/DECISION: fields `seen`, `query` and perhaps `back`, where it leads; else to the pair, the case, or the queue."""
+    """POST /undo/DECISION: fields `seen`, `query` and perhaps `back`.
+
+    It leads to `back`, or to the pair, the case, or the queue of cases.
+    """
     desk, done = get_desk(request), read_number(request.match_info, "decision") or 0
     given = read_verdict(request, Verdict.REOPENED)
     undone = await desk.ledger.read(read_decision, done)
@@ -401,7 +404,7 @@ async def show_decisions(request: web.Request) -> web.Response:
 
 
 def _list_decisions(db: sqlite3.Connection, moderator: str) -> list[dict[str, Any]]:
-    """The moderator's last decisions, the latest first, each with its address and the row of its first pair, if that is flagged."""
+    """The moderator's last decisions, the latest first, each with its address, and with its first pair if that is flagged."""
     listed = []
     for done in verdicts.list_decisions(db, moderator, SHOWN_DECISIONS):
         decision = read_decision(db, done)
