@@ -15,11 +15,11 @@ from neardup.core.candidates.key_pairs import (
     Buckets,
     HashBuckets,
     KeyTable,
-    find_hash_sharing_pairs,
+    find_pairs_in_buckets,
+    find_pairs_in_hash_buckets,
     make_keys,
-    rank_pairs,
 )
-from neardup.core.candidates.passage_groups import DEAD, find_groups, list_earlier, list_shared_counts
+from neardup.core.candidates.passage_groups import DEAD, count_shared, find_groups, list_earlier
 from neardup.core.candidates.select import Arrays, close_pairs, find_alike_pairs, score_pairs
 from neardup.core.fingerprint.minhash import ROWS
 from neardup.core.native import candidates as binding
@@ -121,7 +121,7 @@ def test_the_key_join(seed: int, size: int, own: Thresholds) -> None:
         (languages[owners], simhashes[owners], signatures[owners], signed[owners]),
     )
     with patch.object(binding, "PAIRS_AT_ONCE", 9):
-        same(rank_pairs(buckets, table), rank_pairs.reference(buckets, table))
+        same(find_pairs_in_buckets(buckets, table), find_pairs_in_buckets.reference(buckets, table))
 
 
 @given(seeds, st.integers(1, 25), st.integers(1, 3))
@@ -144,8 +144,8 @@ def test_the_join_of_hashes(seed: int, size: int, min_shared: int) -> None:
     )
     table = np.array([(3, 32, 2, 10)] * 2)
     with patch.object(binding, "PAIRS_AT_ONCE", 1):
-        found = find_hash_sharing_pairs(buckets, table, min_shared)
-    same(found, find_hash_sharing_pairs.reference(buckets, table, min_shared))
+        found = find_pairs_in_hash_buckets(buckets, table, min_shared)
+    same(found, find_pairs_in_hash_buckets.reference(buckets, table, min_shared))
 
 
 @given(seeds, st.integers(1, 120), st.integers(0, 300), st.integers(1, 40), st.integers(0, 9))
@@ -167,8 +167,8 @@ def test_the_passage_join(seed: int, size: int, postings_size: int, hashes: int,
         listing(groups, first, earlier, at)
         listed.append((earlier, at))
     same(*listed)
-    shared = list_shared_counts(listed[0][0], ends, first, 2)
-    same(shared, list_shared_counts.reference(listed[1][0], ends, first, 2))
+    shared = count_shared(listed[0][0], ends, first, 2)
+    same(shared, count_shared.reference(listed[1][0], ends, first, 2))
     same(*listed)
 
 
@@ -176,7 +176,7 @@ def test_the_passage_join(seed: int, size: int, postings_size: int, hashes: int,
 def test_lists_are_sorted_and_counted(seed: int, size: int, values: int) -> None:
     earlier = np.random.default_rng(seed).integers(0, values, size, np.uint64).astype(np.uint32)
     copy, ends = earlier.copy(), np.array([0, size // 4, size])
-    same(list_shared_counts(earlier, ends, 7, 2), list_shared_counts.reference(copy, ends, 7, 2))
+    same(count_shared(earlier, ends, 7, 2), count_shared.reference(copy, ends, 7, 2))
     same([earlier], [copy])
 
 
@@ -200,7 +200,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "an edge": lambda: find_shared(NUMBERS, np.array([0, 4]), np.array([[0]]), 1),
     "a number": lambda: find_groups(np.array([9], np.uint64), np.zeros(3, np.uint8), NUMBERS, 5, 5, NUMBERS.copy()),
     "a group": lambda: list_earlier(np.array([4, 1, 2], np.uint32), 0, NUMBERS, np.zeros(3, np.int64)),
-    "a list": lambda: list_shared_counts(NUMBERS, np.array([0, 4]), 0, 2),
+    "a list": lambda: count_shared(NUMBERS, np.array([0, 4]), 0, 2),
     "a signature": lambda: score_pairs(TOO_NARROW, SOME, ONE, ONE, TABLE),
 }
 

@@ -21,7 +21,7 @@ from neardup.core.candidates.select import Arrays, NominationThresholds, Thresho
 from neardup.core.fingerprint.minhash import SignatureRows
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, HashRows, mix
 from neardup.core.native import candidates as native
-from neardup.core.native import in_c
+from neardup.core.native import in_c, make_record
 from neardup.records import Language
 
 BAND_BYTES = 2
@@ -127,18 +127,13 @@ def _hash_rows(values: npt.NDArray[np.uint8]) -> Keys:
     return np.asarray(mix(mix(words[:, 0]) + words[:, 1]))
 
 
+@in_c(make_record(BucketPairs, native.rank_pairs))
 def find_pairs_in_buckets(buckets: Buckets, table: KeyTable) -> BucketPairs:
     """The similar pairs whose key is that of the bucket, each later story with its best `max_matches` there.
 
     The best match agrees in the most rows, then has the smallest Hamming distance, then the lowest id.  Works are not
     paired.
     """
-    return BucketPairs(*rank_pairs(buckets, table))
-
-
-@in_c(native.rank_pairs)
-def rank_pairs(buckets: Buckets, table: KeyTable) -> tuple[Indices, Indices, Indices, Indices, Indices]:
-    """The columns of `find_pairs_in_buckets`."""
     arrays, found = buckets.arrays, [np.zeros((4, 0), np.int64)]
     languages, *_ = arrays
     left_out = np.zeros(len(table.max_matches), np.int64)
@@ -165,7 +160,7 @@ def rank_pairs(buckets: Buckets, table: KeyTable) -> tuple[Indices, Indices, Ind
             found.append(matches[:, best_first[:most]])
             left_out[language] += max(0, len(best_first) - most)
     left, right, rows, bits = np.concatenate(found, axis=1)
-    return left, right, rows, bits, left_out
+    return BucketPairs(left, right, rows, bits, left_out)
 
 
 def _match_keys(stories: Indices, other: int, arrays: Arrays, table: KeyTable, language: int) -> Flags:
@@ -179,19 +174,12 @@ def _match_keys(stories: Indices, other: int, arrays: Arrays, table: KeyTable, l
     return np.concatenate((np.logical_and.reduceat(same_bands, starts, axis=1), of_signature), axis=1)
 
 
-def find_pairs_in_hash_buckets(buckets: HashBuckets, thresholds: Thresholds) -> HashPairs:
-    """The pairs that share MIN_SHARED hashes or more, the first of them that of the bucket.
+@in_c(make_record(HashPairs, native.find_hash_sharing_pairs))
+def find_pairs_in_hash_buckets(buckets: HashBuckets, thresholds: Thresholds, min_shared: int = MIN_SHARED) -> HashPairs:
+    """The pairs that share `min_shared` hashes or more, the first of them that of the bucket.
 
     Works are not paired, nor are stories with similar fingerprints, which are paired already.
     """
-    return HashPairs(*find_hash_sharing_pairs(buckets, thresholds, MIN_SHARED))
-
-
-@in_c(native.find_hash_sharing_pairs)
-def find_hash_sharing_pairs(
-    buckets: HashBuckets, thresholds: Thresholds, min_shared: int
-) -> tuple[Indices, Indices, Indices]:
-    """The columns of `find_pairs_in_hash_buckets`."""
     found = []
     lists = [buckets.lists[start:stop] for start, stop in pairwise(buckets.ends.tolist())]
     for bucket, (start, stop) in enumerate(pairwise(buckets.edges.tolist())):
@@ -202,4 +190,4 @@ def find_hash_sharing_pairs(
                     found.append((earlier, later, len(common)))
     left, right, shared = np.array(found, np.int64).reshape(-1, 3).T
     is_alike, _, _ = score_pairs.reference(buckets.arrays, buckets.arrays, left, right, thresholds)
-    return left[~is_alike], right[~is_alike], shared[~is_alike]
+    return HashPairs(left[~is_alike], right[~is_alike], shared[~is_alike])

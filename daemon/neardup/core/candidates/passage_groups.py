@@ -20,7 +20,7 @@ import numpy.typing as npt
 from neardup.core.candidates.banding import Numbers
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.native import candidates as native
-from neardup.core.native import in_c
+from neardup.core.native import in_c, make_record
 from neardup.core.sets import find_distinct, find_edges, rank_in_groups
 
 PAIRS_AT_A_TIME = 1 << 24  # that are counted at a time: 4 bytes each
@@ -131,18 +131,13 @@ def list_earlier(groups: Numbers, first: int, earlier: Numbers, ends: Counts) ->
         at += 1 + len(members)
 
 
-def count_shared(earlier: Numbers, ends: Counts, first: int) -> SharedHashes:
-    """The pairs that share MIN_SHARED hashes or more, of the n stories from `first` on.
+@in_c(make_record(SharedHashes, native.list_shared_counts))
+def count_shared(earlier: Numbers, ends: Counts, first: int, min_shared: int = MIN_SHARED) -> SharedHashes:
+    """The pairs that share `min_shared` hashes or more, of the n stories from `first` on.
 
     `ends` (n + 1,) is where the list of the story before `first` ends, 0 for none, and then where each one's ends.
     Sorts the lists.
     """
-    return SharedHashes(*list_shared_counts(earlier, ends, first, MIN_SHARED))
-
-
-@in_c(native.list_shared_counts)
-def list_shared_counts(earlier: Numbers, ends: Counts, first: int, min_shared: int) -> tuple[Numbers, Numbers, Counts]:
-    """The columns of `count_shared`."""
     left, right, shared = [earlier[:0]], [earlier[:0]], [ends[:0]]
     for story, (start, end) in enumerate(pairwise(ends.tolist()), first):
         earlier[start:end].sort()
@@ -150,7 +145,7 @@ def list_shared_counts(earlier: Numbers, ends: Counts, first: int, min_shared: i
         left.append(members[counts >= min_shared])
         right.append(np.full(len(left[-1]), story, np.uint32))
         shared.append(counts[counts >= min_shared])
-    return np.concatenate(left), np.concatenate(right), np.concatenate(shared)
+    return SharedHashes(np.concatenate(left), np.concatenate(right), np.concatenate(shared))
 
 
 def find_sharing_pairs(stories: Sequence[PassageHashes]) -> SharedHashes:

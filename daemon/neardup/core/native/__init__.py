@@ -48,6 +48,17 @@ def in_c(
     return choose
 
 
+def make_record(
+    record: Callable[..., Result_co], native: Callable[Parameters, tuple[Any, ...]]
+) -> Callable[Parameters, Result_co]:
+    """The native function, with what it gives as a record of the module that uses it."""
+
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result_co:
+        return record(*native(*args, **kwargs))
+
+    return call
+
+
 def bind(name: str, *arguments: Any) -> Callable[..., int]:
     """The library's function of this name, which runs without the GIL; the types are those of ctypes, or ArrayOf.
 

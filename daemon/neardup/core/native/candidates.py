@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from neardup.core.fingerprint.word_hashes import MIN_SHARED
 from neardup.core.native import BOOL, INT64, UINT8, UINT32, UINT64, address, bind, check_code, list_fields
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def rank_pairs(buckets: "Buckets", table: "KeyTable") -> tuple[Indices, Indices,
 
 
 def find_hash_sharing_pairs(
-    buckets: "HashBuckets", thresholds: "Thresholds", min_shared: int
+    buckets: "HashBuckets", thresholds: "Thresholds", min_shared: int = MIN_SHARED
 ) -> tuple[Indices, Indices, Indices]:
     stories, rows, count = _Fingerprints(buckets.arrays), len(buckets.ids), len(buckets.hashes)
     _check_sizes(buckets.arrays[0], rows, buckets.ends, rows + 1, buckets.edges, count + 1)
@@ -249,7 +250,7 @@ def list_earlier(groups: Numbers, first: int, earlier: Numbers, ends: Indices) -
 
 
 def list_shared_counts(
-    earlier: Numbers, ends: Indices, first: int, min_shared: int
+    earlier: Numbers, ends: Indices, first: int, min_shared: int = MIN_SHARED
 ) -> tuple[Numbers, Numbers, Indices]:
     room = int(ends[-1] - ends[0]) // min_shared
     left, right, shared = np.empty(room, np.uint32), np.empty(room, np.uint32), np.empty(room, np.int64)

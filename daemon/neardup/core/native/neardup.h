@@ -628,7 +628,7 @@ typedef struct {
  * written.  They are complete when cursor[0] is the number of buckets; call again until then.  `ranks` and `out` need
  * room for the matches of a story: max_matches, or the stories of the largest bucket if these are fewer.  ND_INVALID
  * for a bucket beyond the rows, a language without thresholds, groups that are no bands, or too few ranks.
- * Reference: key_pairs.rank_pairs.
+ * Reference: key_pairs.find_pairs_in_buckets.
  */
 ND_API int64_t nd_pairs_in_buckets(const nd_key_join *join, int64_t *cursor, int64_t *ranks, int64_t ranks_size,
                                    const nd_pairs *out, int64_t *left_out);
@@ -654,7 +654,7 @@ typedef struct {
  *
  * `cursor` (2,) and the return value are as in nd_pairs_in_buckets; `room` must suffice for the stories of the largest
  * bucket.  ND_INVALID for a bucket or a list beyond the rows, or a language without thresholds.
- * Reference: key_pairs.find_hash_sharing_pairs.
+ * Reference: key_pairs.find_pairs_in_hash_buckets.
  */
 ND_API int64_t nd_pairs_in_hash_buckets(const nd_hash_join *join, int64_t *cursor, int64_t *left, int64_t *right,
                                         int64_t *shared, int64_t room);
@@ -695,7 +695,7 @@ ND_API int64_t nd_list_earlier(const uint32_t *groups, int64_t size, int64_t fir
  *
  * The list of story first + n is earlier[ends[n]] to earlier[ends[n + 1]]; it is sorted.  `work` has room for the
  * longest list.  Returns how many pairs were written; ND_ROOM if there are more than `room`; ND_INVALID for a list that
- * is not in `earlier` or has no room in `work`.  Reference: passage_groups.list_shared_counts.
+ * is not in `earlier` or has no room in `work`.  Reference: passage_groups.count_shared.
  */
 ND_API int64_t nd_count_shared(uint32_t *earlier, int64_t earlier_size, const int64_t *ends, int64_t stories,
                                int64_t first, int64_t min_shared, uint32_t *work, int64_t work_size, uint32_t *left,
