@@ -404,7 +404,7 @@ async def show_decisions(request: web.Request) -> web.Response:
 
 
 def _list_decisions(db: sqlite3.Connection, moderator: str) -> list[dict[str, Any]]:
-    """The moderator's last decisions, the latest first, each with its address, and with its first pair if that is flagged."""
+    """The last decisions, the latest first, each with its address, and with its first pair if that is flagged."""
     listed = []
     for done in verdicts.list_decisions(db, moderator, SHOWN_DECISIONS):
         decision = read_decision(db, done)
