@@ -289,7 +289,9 @@ def _read_ruling(db: sqlite3.Connection, story_id: int, original_id: int | None)
     """The verdict on a pair; or without an original the last one on a story, once none of its pairs is open."""
     if original_id is not None:
         where, values = "a = ? AND b = ?", _order(story_id, original_id)
-    elif _has_open_flags(db, story_id):
+    elif db.execute(
+        "SELECT 1 FROM flags WHERE (a = ?1 OR b = ?1) AND +status = 'open' AND NOT same_author LIMIT 1", (story_id,)
+    ).fetchone():
         return None
     else:
         where, values = "a = ? OR b = ?", (story_id, story_id)
@@ -300,11 +302,6 @@ def _read_ruling(db: sqlite3.Connection, story_id: int, original_id: int | None)
 
 def _order(story_id: int, other: int) -> tuple[int, int]:
     return min(story_id, other), max(story_id, other)
-
-
-def _has_open_flags(db: sqlite3.Connection, story_id: int) -> bool:
-    found = "SELECT 1 FROM flags WHERE (a = ?1 OR b = ?1) AND +status = 'open' AND NOT same_author LIMIT 1"
-    return db.execute(found, (story_id,)).fetchone() is not None
 
 
 def forget_complainant(db: sqlite3.Connection, number: int, by: str | None) -> bool:

@@ -31,7 +31,7 @@ def read_version(db: sqlite3.Connection) -> int:
 def create(db: sqlite3.Connection) -> None:
     """Make the tables in an empty file, within the caller's transaction."""
     statement = ""
-    for line in _read_tables().splitlines(keepends=True):
+    for line in Path(__file__).with_name("schema.sql").read_text(encoding="utf-8").splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
             db.execute(statement)
@@ -39,10 +39,6 @@ def create(db: sqlite3.Connection) -> None:
     db.executemany("INSERT INTO languages (number, name) VALUES (?, ?)", enumerate(LANGUAGES))
     db.execute("INSERT INTO meta VALUES ('ledger_id', ?)", (uuid.uuid4().hex,))
     db.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _read_tables() -> str:
-    return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 
 
 def upgrade(db: sqlite3.Connection) -> int:

@@ -292,30 +292,15 @@ def list_verified_pairs(db: sqlite3.Connection, since: int, until: int) -> Itera
 
 def make_columns(signals: Signals) -> dict[str, object]:
     """The values of SIGNAL_COLUMNS, in their order."""
-    values = (
-        signals.hamming,
-        signals.jaccard,
-        signals.containment_a,
-        signals.containment_b,
-        signals.longest_run_words,
-        signals.estimated,
-        json.dumps(dict(signals.extra)) if signals.extra else None,
-    )
-    return dict(zip(SIGNAL_COLUMNS, values, strict=True))
+    extra = json.dumps(dict(signals.extra)) if signals.extra else None
+    return {name: getattr(signals, name) for name in SIGNAL_COLUMNS[:-1]} | {"signals": extra}
 
 
 def make_signals(kind: Kind | None, columns: Sequence[Any]) -> Signals:
     """The values of SIGNAL_COLUMNS of a pair of this kind -> its signals."""
-    hamming, jaccard, containment_a, containment_b, run, estimated, extra = columns
+    hamming, jaccard, in_a, in_b, run, estimated, extra = columns
     return Signals(
-        hamming,
-        kind == EXACT,
-        jaccard,
-        containment_a,
-        containment_b,
-        run,
-        bool(estimated),
-        json.loads(extra) if extra else {},
+        hamming, kind == EXACT, jaccard, in_a, in_b, run, bool(estimated), json.loads(extra) if extra else {}
     )
 
 
