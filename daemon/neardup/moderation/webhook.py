@@ -45,8 +45,7 @@ async def notify_webhook(
         **facts,
         "file": file,
     }
-    name = uuid.uuid4().hex
-    await retry_call("webhook", lambda: _post("export.webhook", url, name, body, secrets))
+    await _post_summary(url, body, secrets)
 
 
 async def notify_embedding(
@@ -59,8 +58,12 @@ async def notify_embedding(
     if section.webhook and section.webhook_kinds:
         facts: dict[str, Any] = {"flagged": {kind: found[kind] for kind in section.webhook_kinds}, "warnings": {}}
         body = {"text": format_summary("embed", status, facts, None), "command": "embed", "status": status, **facts}
-        name = uuid.uuid4().hex
-        await retry_call("webhook", lambda: _post("export.webhook", section.webhook, name, body, secrets))
+        await _post_summary(section.webhook, body, secrets)
+
+
+async def _post_summary(url: str, body: Mapping[str, Any], secrets: Sequence[str]) -> None:
+    name = uuid.uuid4().hex
+    await retry_call("webhook", lambda: _post("export.webhook", url, name, body, secrets))
 
 
 class PostedEvents(NamedTuple):

@@ -31,15 +31,12 @@ from neardup.moderation.desk.deciding import Decision, read_decision
 from neardup.moderation.desk.pages import render_page, require_moderator
 from neardup.moderation.desk.parts import Desk, get_desk, load_text
 from neardup.moderation.desk.permissions import make_prefilled_query
-from neardup.moderation.evidence.page import Graph, draw_cluster, find_passage, make_template_values
+from neardup.moderation.evidence.page import Graph, draw_cluster, find_passage, gather_evidence, make_template_values
 from neardup.moderation.interface import translate_later
 from neardup.query.compare import (
     LoadedStory,
     UnreadableStory,
-    choose_thresholds,
     describe_stories,
-    find_evidence,
-    read_evidence,
 )
 from neardup.records import Language, ShownId
 
@@ -129,13 +126,9 @@ def _make_template_values(
     details: PairDetails,
     word: int | None,
 ) -> dict[str, Any]:
-    if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
-        facts = find_evidence(a, b, choose_thresholds(desk.config.detection, a, b), details.common)
-    else:
-        facts = read_evidence(a, b, details.flag)
-    return make_template_values(facts, a, b, details.graph) | {
-        "here": None if word is None else find_passage(facts, word)
-    }
+    facts = gather_evidence(desk.config.detection, a, b, details.flag, details.common)
+    here = None if word is None else find_passage(facts, word)
+    return make_template_values(facts, a, b, details.graph) | {"here": here}
 
 
 async def show_serials(request: web.Request) -> web.Response:

@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from neardup.config import Detection
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.languages import Languages
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.clusters import Cluster, Edge
@@ -175,6 +177,19 @@ def make_template_values(
     }
 
 
+def gather_evidence(
+    detection: Detection,
+    a: LoadedStory | UnreadableStory,
+    b: LoadedStory | UnreadableStory,
+    flag: Mapping[str, Any] | None,
+    common: PassageHashes,
+) -> Evidence:
+    """The evidence for a pair: from its texts, or from its flag where one cannot be read."""
+    if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
+        return find_evidence(a, b, choose_thresholds(detection, a, b), common)
+    return read_evidence(a, b, flag)
+
+
 def find_passage(facts: Evidence, word: int) -> int | None:
     """The number of the passage that holds a word of B, or else of the nearest one; None without passages."""
     distances = [
@@ -198,9 +213,5 @@ async def write_evidence(comparer: Comparer, first: str, second: str, path: Path
             flag = flags.read_pair(db, *pair)
             graph = draw_cluster(db, pair)
             common = read_common(db, a, b)
-    if isinstance(a, LoadedStory) and isinstance(b, LoadedStory):
-        facts = find_evidence(a, b, choose_thresholds(comparer.detection, a, b), common)
-    else:
-        facts = read_evidence(a, b, flag)
-    page = render_evidence(facts, a, b, graph, languages)
+    page = render_evidence(gather_evidence(comparer.detection, a, b, flag, common), a, b, graph, languages)
     write_atomically(path, lambda file: file.write_text(page, encoding="utf-8"))
