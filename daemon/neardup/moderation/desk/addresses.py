@@ -10,10 +10,9 @@ meanwhile, so a position is looked up again, around the one at which the page wa
 """
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
-from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -27,11 +26,12 @@ from neardup.ledger.case_queue import EVERY, JUDGED, OPEN, Authors, CaseSelectio
 from neardup.ledger.flags import Selection
 from neardup.moderation.desk.moderators import Moderator
 from neardup.moderation.interface import translate_later
-from neardup.records import DECIDING, PERMITTED, STATUSES, Language, ShownId, show_id
+from neardup.records import DECIDING, PERMITTED, STATUSES, Kind, ShownId, show_id
 from neardup.source.parse import make_printable, parse_id, quote_id
 
 Pair = tuple[int, int]  # the lower integer first
 ShownPair = tuple[ShownId, ShownId]
+T = TypeVar("T")
 LONGEST = 2_000  # bytes of an id; an address has at most two
 STORY, PAIR, AUTHOR = "{story:[^/]+}", "{a:[^/]+}/{b:[^/]+}", "{author:[^/]+}"  # in the paths of routes
 MEANING_STATUSES: dict[str, tuple[str, ...]] = {
@@ -130,28 +130,25 @@ def parse_case_queue(query: Mapping[str, str], config: Config, moderator: Modera
 
     Raises HTTPBadRequest if a filter is invalid.
     """
-    value = partial(_find_value, query)
-    language, kind, status, authors = value("language"), value("kind"), value("status"), value("authors")
-    similarity, since, until = value("similarity"), value("since"), value("until")
-    inbox, complaint = value("inbox"), value("complaint")
     try:
+        language = _parse_value(query, "language", config.registry.find)
         selection = CaseSelection(
-            languages=(config.registry.find(language),) if language else moderator.languages,
-            kind=find_tier(kind).kind if kind else None,
-            status=CASE_STATUSES[CASE_STATUSES.index(status or OPEN)],
-            similarity=parse_share(similarity) if similarity else None,
-            author=value("author"),
-            authors=Authors(authors) if authors else None,
-            catalogue=value("catalogue"),
-            decided_by=value("decided_by"),
-            since=_parse_day(since) if since else None,
-            until=_parse_day(until) if until else None,
-            inbox=Inbox(inbox) if inbox else None,
+            languages=(language,) if language else moderator.languages,
+            kind=_parse_value(query, "kind", _parse_kind),
+            status=CASE_STATUSES[CASE_STATUSES.index(_parse_value(query, "status", str) or OPEN)],
+            similarity=_parse_value(query, "similarity", _parse_share),
+            author=_parse_value(query, "author", str),
+            authors=_parse_value(query, "authors", Authors),
+            catalogue=_parse_value(query, "catalogue", str),
+            decided_by=_parse_value(query, "decided_by", str),
+            since=_parse_value(query, "since", _parse_day),
+            until=_parse_value(query, "until", _parse_day),
+            inbox=_parse_value(query, "inbox", Inbox),
             moderator=moderator.name,
             hidden=config.detection.same_author == "keep",
-            complaint=Complained(complaint) if complaint else None,
+            complaint=_parse_value(query, "complaint", Complained),
         )
-        return CaseQueue(selection, Order(value("sort") or Order.SIMILARITY))
+        return CaseQueue(selection, _parse_value(query, "sort", Order) or Order.SIMILARITY)
     except (ValueError, KeyError):
         raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter")) from None
 
@@ -173,14 +170,30 @@ def format_case_query(queue: CaseQueue, **more: object) -> str:
         "inbox": selection.inbox,
         "complaint": selection.complaint,
         "sort": None if queue.order is Order.SIMILARITY else queue.order,
-    } | more
+    }
+    return _format_query(parameters | more)
+
+
+def _format_query(parameters: Mapping[str, object]) -> str:
     given = {name: value for name, value in parameters.items() if value is not None}
     return f"?{urlencode(given)}" if given else ""
 
 
-def _find_value(query: Mapping[str, str], name: str) -> str | None:
+def _parse_value(query: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
     """A parameter of a query; None if it is missing or blank."""
-    return query.get(name, "").strip() or None
+    text = query.get(name, "").strip()
+    return parse(text) if text else None
+
+
+def _parse_kind(text: str) -> Kind:
+    return find_tier(text).kind
+
+
+def _parse_share(text: str) -> float:
+    share = float(text)
+    if not 0 <= share <= 1:
+        raise ValueError(text)
+    return share
 
 
 def _parse_day(text: str) -> int:
@@ -212,19 +225,19 @@ def parse_meaning_queue(query: Mapping[str, str], config: Config) -> MeaningQueu
 
     Raises HTTPBadRequest if a language, kind, status or id is invalid.
     """
-    value = partial(_find_value, query)
     try:
-        language, kind, status, story = value("language"), value("kind"), value("status"), value("story")
+        language, kind = _parse_value(query, "language", config.registry.find), _parse_value(query, "kind", _parse_kind)
+        shows_hidden = {None: config.detection.same_author == "keep", SHOWN: True}
         selection = Selection(
-            languages=(config.registry.find(language),) if language else (),
-            kinds=(find_tier(kind).kind,) if kind else (),
-            statuses=MEANING_STATUSES[status or "open"],
-            author=value("author"),
-            story=parse_id(story) if story else None,
-            catalogue=value("catalogue"),
-            same_author={None: config.detection.same_author == "keep", SHOWN: True}[value("same_author")],
+            languages=(language,) if language else (),
+            kinds=(kind,) if kind else (),
+            statuses=MEANING_STATUSES[_parse_value(query, "status", str) or OPEN],
+            author=_parse_value(query, "author", str),
+            story=_parse_value(query, "story", parse_id),
+            catalogue=_parse_value(query, "catalogue", str),
+            same_author=shows_hidden[_parse_value(query, "same_author", str)],
         )
-        return MeaningQueue(selection, story)
+        return MeaningQueue(selection, _parse_value(query, "story", str))
     except (ValueError, KeyError):
         raise web.HTTPBadRequest(reason=translate_later("The address has an invalid filter")) from None
 
@@ -232,20 +245,17 @@ def parse_meaning_queue(query: Mapping[str, str], config: Config) -> MeaningQueu
 def format_meaning_query(queue: MeaningQueue, **more: object) -> str:
     """The query string of a queue and of further parameters; "" if all have their defaults."""
     selection = queue.selection
-    language: tuple[Language, ...] = selection.languages
+    status = next(name for name, statuses in MEANING_STATUSES.items() if statuses == selection.statuses)
     parameters = {
-        "language": language[0] if language else None,
+        "language": selection.languages[0] if selection.languages else None,
         "kind": selection.kinds[0] if selection.kinds else None,
-        "status": next(name for name, statuses in MEANING_STATUSES.items() if statuses == selection.statuses),
+        "status": None if status == OPEN else status,
         "author": selection.author,
         "story": queue.story,
         "catalogue": selection.catalogue,
         "same_author": SHOWN if selection.same_author else None,
-    } | more
-    if parameters["status"] == "open":
-        del parameters["status"]
-    given = {name: value for name, value in parameters.items() if value is not None}
-    return f"?{urlencode(given)}" if given else ""
+    }
+    return _format_query(parameters | more)
 
 
 def add_word(query: str, word: int | None) -> str:
@@ -266,14 +276,6 @@ def read_number(query: Mapping[str, str], name: str) -> int | None:
 def read_page_number(query: Mapping[str, str]) -> int:
     """The page of a list, counted from 1; the first one if none is named.  Raises HTTPBadRequest."""
     return max(read_number(query, "page") or 1, 1)
-
-
-def parse_share(text: str) -> float:
-    """A share, 0 to 1.  Raises ValueError."""
-    share = float(text)
-    if not 0 <= share <= 1:
-        raise ValueError(text)
-    return share
 
 
 # The places of a case in a queue, and of a pair in its case.

@@ -156,7 +156,7 @@ class HidingBody(Body):
 class ComplaintBody(Body):
     """What is done with a complaint, one of the actions of its page, and the words that belong to it."""
 
-    action: Literal[tuple(complaints.ACTIONS)]  # type: ignore[valid-type]
+    action: Literal[complaints.ACTIONS]  # type: ignore[valid-type]
     note: Note = Field(default="", description=f"Needed for {', '.join(complaints.NEED_WORDS)}.")
 
     @model_validator(mode="after")

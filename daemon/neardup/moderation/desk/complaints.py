@@ -4,7 +4,6 @@ What a moderator does with a complaint is one form: an action, and the words tha
 """
 
 import sqlite3
-from collections.abc import Callable
 
 from aiohttp import web
 
@@ -37,6 +36,7 @@ LABELS = {  # of the form that records a complaint
     ),
 }
 EVIDENCE, FORGET, REOPEN = "evidence", "forget", "reopen"
+ACTIONS = (EVIDENCE, *map(str, NOTICES), *ANSWERS, *BY_HAND, REOPEN, FORGET)
 NEED_WORDS = (*ANSWERS, *BY_HAND, REOPEN)  # the actions that say something
 
 
@@ -130,11 +130,10 @@ async def act(request: web.Request) -> web.StreamResponse:
 async def perform(desk: Desk, complaint: Complaint, action: str, note: str, moderator: Moderator) -> None:
     """Do one of ACTIONS with a complaint.  Raises Closed, and NotPermitted."""
     moderator.require([] if complaint.language is None else [Language(complaint.language)])
-    work = ACTIONS[action]
-    if work is None:
+    if action == EVIDENCE:
         await make_evidence(desk.complaints, complaint.number)
     else:
-        await desk.ledger.write(work, complaint.number, moderator.name, note)
+        await desk.ledger.write(_log_action, complaint.number, action, moderator.name, note)
     _announce(desk, complaint.number, action)
 
 
@@ -144,27 +143,14 @@ def _announce(desk: Desk, complaint: int, step: str) -> None:
     desk.wake_posting.set()
 
 
-def _make_notice_logger(step: Step) -> Callable[[sqlite3.Connection, int, str, str], None]:
-    return lambda db, complaint, by, note: complaints.log_notice(db, complaint, step, by, note)
-
-
-def _answer(side: str) -> Callable[[sqlite3.Connection, int, str, str], None]:
-    return lambda db, complaint, by, note: complaints.log_answer(db, complaint, side, by, note)
-
-
-def _close(outcome: str) -> Callable[[sqlite3.Connection, int, str, str], None]:
-    return lambda db, complaint, by, note: complaints.close(db, complaint, outcome, by, note)
-
-
-def _forget(db: sqlite3.Connection, complaint: int, by: str, _: str) -> None:
-    complaints.forget_complainant(db, complaint, by)
-
-
-ACTIONS: dict[str, Callable[[sqlite3.Connection, int, str, str], None] | None] = {
-    EVIDENCE: None,
-    **{str(step): _make_notice_logger(step) for step in NOTICES},
-    **{side: _answer(side) for side in ANSWERS},
-    **{outcome: _close(outcome) for outcome in BY_HAND},
-    REOPEN: complaints.reopen,
-    FORGET: _forget,
-}
+def _log_action(db: sqlite3.Connection, complaint: int, action: str, by: str, note: str) -> None:
+    if action in NOTICES:
+        complaints.log_notice(db, complaint, Step(action), by, note)
+    elif action in ANSWERS:
+        complaints.log_answer(db, complaint, action, by, note)
+    elif action in BY_HAND:
+        complaints.close(db, complaint, action, by, note)
+    elif action == REOPEN:
+        complaints.reopen(db, complaint, by, note)
+    else:
+        complaints.forget_complainant(db, complaint, by)
