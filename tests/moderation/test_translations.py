@@ -25,7 +25,7 @@ from neardup.records import Mark, MarkReason, Skip, Skipped, Story, Verdict
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.copying_story import CopiedFrom, write_copying_story
-from tests.support.desk_client import OPEN, TOKEN, desk, named_client, prose
+from tests.support.desk_client import OPEN, TOKEN, desk, form_token, named_client, origin, prose
 from tests.support.languages import HINDI, TAMIL
 from tests.support.verdicts import give_verdict, put_complaint
 
@@ -168,6 +168,15 @@ async def test_no_page_has_english_left(tmp_path: Path) -> None:
                 page = await answer.text()
             assert '<html lang="en" dir="ltr">' in page and english_of(page), name
     assert not any(left.values()), {name: words for name, words in left.items() if words}
+
+
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.parametrize(("path", "form"), [("/case/2001/reopen", {}), ("/cases/verdict", {"verdict": "plagiarism"})])
+async def test_no_refused_form_has_english_left(tmp_path: Path, path: str, form: dict[str, str]) -> None:
+    async with named_client(tmp_path, name="Ravi") as client:
+        sent, headers = {"token": await form_token(client), **form}, origin(client) | {"Accept-Language": COMPLETE}
+        async with client.post(path, data=sent, headers=headers) as answer:
+            assert (answer.status, english_of(await answer.text())) == (400, [])
 
 
 async def test_a_chosen_language_is_kept(tmp_path: Path) -> None:

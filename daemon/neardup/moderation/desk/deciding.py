@@ -279,7 +279,8 @@ async def post_reopening(request: web.Request) -> web.StreamResponse:
     ledger, case_id = get_desk(request).ledger, read_story_id(request)
     given = read_verdict(request, Verdict.REOPENED)
     if not given.note:
-        raise SendAgain(400, "A reason is needed", "Say why the case is opened again.")
+        why = translate_later("Say why the case is opened again.")
+        raise SendAgain(400, translate_later("A reason is needed"), why)
     queue, at = _read_queue(request, given.moderator)
     try:
         done = await ledger.write(reopen_case, case_id, given)
@@ -296,7 +297,8 @@ async def post_cases_verdict(request: web.Request) -> web.StreamResponse:
     queue, _ = _read_queue(request, given.moderator)
     states = _read_chosen_cases(form)
     if not states:
-        raise SendAgain(400, "No case was chosen", "Mark the cases that the verdict is for.")
+        what = translate_later("Mark the cases that the verdict is for.")
+        raise SendAgain(400, translate_later("No case was chosen"), what)
     await ledger.refresh_cases()
     try:
         done = await ledger.write(decide_cases, states, given)

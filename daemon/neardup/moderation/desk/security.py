@@ -119,7 +119,9 @@ async def show_errors(request: web.Request, handler: Handler) -> web.StreamRespo
         response.headers["Retry-After"] = str(RETRY_SECONDS)
         return response
     except NotPermitted as error:
-        return render_send_again(request, 403, "This is not among your rights", f"{error}.".capitalize())
+        return render_send_again(
+            request, 403, translate_later("This is not among your rights"), f"{error}.".capitalize()
+        )
     except NeardupError as error:
         log.error("a request failed", route=find_route(request), why=str(error))
         return render_error_page(request, 500, str(error))
