@@ -34,9 +34,7 @@ def ledger(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 async def form_on(client: Client, path: str, **values: str) -> dict[str, str]:
     """The verdict form of a page, filled in with these values."""
-    async with client.get(path) as answer:
-        page = await answer.text()
-    return hidden_fields(page) | values
+    return hidden_fields((await get(client, path))[1]) | values
 
 
 def verdicts_on(db: sqlite3.Connection, a: int = 1, b: int = 2) -> list[tuple[str, str, str]]:
@@ -142,9 +140,7 @@ async def test_case_is_decided_only_as_it_was_seen(tmp_path: Path, ledger: sqlit
 async def test_verdict_of_another_moderator_is_not_undone_unseen(tmp_path: Path, ledger: sqlite3.Connection) -> None:
     done = decide_as_ravi(ledger, 1, 2)
     async with named_client(tmp_path) as client:
-        async with client.get(f"/?done={done}") as answer:
-            page = await answer.text()
-        undo = hidden_fields(page, "done")
+        undo = hidden_fields((await get(client, f"/?done={done}"))[1], "done")
         form = await form_on(client, PAIR, verdict="template")
         assert (await send(client, f"{PAIR}/verdict", form))[0] == 303
         status, _, page = await send(client, f"/undo/{done}", undo)
@@ -196,9 +192,9 @@ async def test_rejected_forms_keep_their_input(tmp_path: Path, ledger: sqlite3.C
 
 
 async def test_pair_is_shown_although_the_store_fails(tmp_path: Path, ledger: sqlite3.Connection) -> None:
-    async with named_client(tmp_path) as client, client.get(PAIR) as answer:
-        page = await answer.text()
-    assert answer.status == 200
+    async with named_client(tmp_path) as client:
+        status, page = await get(client, PAIR)
+    assert status == 200
     assert page.count("Text not available") == 2
     assert 'class="judge"' in page
 
@@ -211,8 +207,7 @@ async def test_new_flag_is_shown_with_a_verdict_beside_it(tmp_path: Path, ledger
     commit(ledger, fingerprinted(4, 7), pairs=[(1, 4)])
     verify_pending(ledger)
     async with named_client(tmp_path) as client:
-        async with client.get(CASE) as answer:
-            assert "matches a story with the verdict template" in await answer.text()
+        assert "matches a story with the verdict template" in (await get(client, CASE))[1]
         async with client.get("/pair/1/4") as answer:
             page = await answer.text()
     notice = page.partition('class="notice"')[2].partition("</p>")[0]
