@@ -58,7 +58,7 @@ from neardup.index.passages.postings import (
     read_stripes,
     select_keys,
 )
-from neardup.index.passages.segment import Header, Segment, SegmentWriter, choose_bits
+from neardup.index.passages.segment import Header, Segment, choose_bits, write_segment
 from neardup.sqlite import sync_folder
 
 THREADS = 8
@@ -319,10 +319,11 @@ class PassageIndex:
         postings = sum(source.postings for source in sources)
         bits = choose_bits(postings, last - first + 1)
         header = Header(self._ledger_id, self._algorithm, made_at, first, last, 0, postings, *bits, 0)
-        with SegmentWriter(make_next_path(self._folder, first, last), header) as writer:
-            for prefixes, keys in read_stripes(sources):
-                writer.append(prefixes, keys if live is None else keys[live[get_numbers(keys) - np.uint32(first)]])
-            writer.finish()
+        stripes = (
+            (prefixes, keys if live is None else keys[live[get_numbers(keys) - np.uint32(first)]])
+            for prefixes, keys in read_stripes(sources)
+        )
+        write_segment(make_next_path(self._folder, first, last), header, stripes)
 
     def _view(self, after: int = 0) -> tuple[list[Segment], TailView]:
         """The segments with a number above `after`, and the tail, of one instant.  Raises PassagesDamaged."""

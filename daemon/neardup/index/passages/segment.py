@@ -28,10 +28,9 @@ import re
 import stat
 import weakref
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import xxhash
@@ -393,54 +392,37 @@ class _Window:
         return content
 
 
-class SegmentWriter:
-    """A segment being written, as a context manager.
+def write_segment(path: Path, header: Header, stripes: Iterable[tuple[range, Keys]]) -> None:
+    """Write a segment of `stripes`, which have the sorted keys of every prefix once, in order.
 
-    The file appears under its name when `finish` returns, complete and synced to disk with its folder; until then it
-    has the suffix PARTIAL.  `header` has the coding, the range of numbers and the most postings that may be appended.
+    The file appears under its name when this returns, complete and synced to disk with its folder; until then it has
+    the suffix PARTIAL.  `header` has the coding, the range of numbers and the most postings that there may be.
     """
-
-    def __init__(self, path: Path, header: Header) -> None:
-        self._path, self._partial, self._header = path, path.with_name(path.name + PARTIAL), header
-        self._held = np.zeros(header.last - header.first + 1, np.bool_)
-        self._postings = 0
-
-    def __enter__(self) -> Self:
-        self._descriptor = os.open(self._partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.fchmod(self._descriptor, stat.S_IMODE(self._partial.parent.stat().st_mode) & READ_AND_WRITE)
-        self._directory = _Part(self._descriptor, DIRECTORY_START)
-        self._content = _Part(self._descriptor, self._header.postings_start)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        os.close(self._descriptor)
-
-    def append(self, prefixes: range, keys: Keys) -> None:
-        """Add all the postings of a range of prefixes, as sorted keys.  Every prefix is added once, in order."""
-        shift = self._header.bucket_bits - PREFIX_BITS
-        buckets = range(prefixes.start << shift, prefixes.stop << shift)
-        offsets, content = encode(keys, self._header.coding, buckets, self._postings)
-        self._directory.append(offsets.astype(OFFSET).view(np.uint8))
-        self._content.append(content)
-        self._held[get_numbers(keys) - np.uint32(self._header.first)] = True
-        self._postings += len(keys)
-
-    def finish(self) -> None:
-        """Write what remains, sync the file, and give it its name."""
-        self._directory.append(np.array([self._postings], OFFSET).view(np.uint8))
-        checksums = np.concatenate([self._directory.finish(), self._content.finish()]).astype("<u8").view(np.uint8)
+    partial, shift, postings = path.with_name(path.name + PARTIAL), header.bucket_bits - PREFIX_BITS, 0
+    held = np.zeros(header.last - header.first + 1, np.bool_)
+    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.fchmod(descriptor, stat.S_IMODE(partial.parent.stat().st_mode) & READ_AND_WRITE)
+        directory, content = _Part(descriptor, DIRECTORY_START), _Part(descriptor, header.postings_start)
+        for prefixes, keys in stripes:
+            buckets = range(prefixes.start << shift, prefixes.stop << shift)
+            offsets, coded = encode(keys, header.coding, buckets, postings)
+            directory.append(offsets.astype(OFFSET).view(np.uint8))
+            content.append(coded)
+            held[get_numbers(keys) - np.uint32(header.first)] = True
+            postings += len(keys)
+        directory.append(np.array([postings], OFFSET).view(np.uint8))
+        checksums = np.concatenate([directory.finish(), content.finish()]).astype("<u8").view(np.uint8)
         trailer = _pad_block(checksums)
-        header = replace(
-            self._header,
-            postings=self._postings,
-            stories=int(np.count_nonzero(self._held)),
-            checksums=xxhash.xxh64_intdigest(trailer.data),
-        )
-        _write(self._descriptor, trailer, header.checksums_start)
-        _write(self._descriptor, np.frombuffer(write_header(header), np.uint8), 0)
-        os.fsync(self._descriptor)
-        self._partial.replace(self._path)
-        sync_folder(self._path.parent)
+        stories, checksum = int(np.count_nonzero(held)), xxhash.xxh64_intdigest(trailer.data)
+        header = replace(header, postings=postings, stories=stories, checksums=checksum)
+        _write(descriptor, trailer, header.checksums_start)
+        _write(descriptor, np.frombuffer(write_header(header), np.uint8), 0)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    partial.replace(path)
+    sync_folder(path.parent)
 
 
 class _Part:
