@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class SqliteIndex:
-    """The `Index` in the SQLite file at `path`, with its optional protocols.  Raises Fatal or Transient on opening."""
+    """The `Index` in the SQLite file at `path`.  Raises Fatal or Transient on opening."""
 
     def __init__(self, path: Path, bandings: Bandings) -> None:
         self._bandings = bandings

@@ -111,7 +111,7 @@ def parse_position(reply: Sequence[bytes | None]) -> int | None:
 
 
 class RedisIndex(ABC):
-    """The `Index` in a Redis or a Redis cluster, with its optional protocols; each layout is a subclass.
+    """The `Index` in a Redis or a Redis cluster; each layout is a subclass.
 
     `names` are the names of languages in keys, `settings` those that decide which buckets a story falls into.  With
     `packs_simhashes`, SimHashes have packed buckets too.  `append_script` is the script that appends to packed buckets.
