@@ -9,13 +9,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import (
-    aclosing,
-    asynccontextmanager,
-    closing,
-    contextmanager,
-    suppress,
-)
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -298,14 +292,6 @@ async def open_passage_search(config: Config) -> "AsyncIterator[PassageSearch]":
         yield PassageSearch(PassageSync(index, ledger), ledger, config.detection.common_passage)
 
 
-async def _open_dead_letters(ledger: Ledger, choice: "DeadLetterFilter") -> "Source":
-    from neardup.ledger import dead_letters
-    from neardup.source.listings import DeadLetters
-
-    size = sum((await ledger.do(dead_letters.count_by_reason, choice)).values())
-    return DeadLetters(lambda after: ledger.do(dead_letters.list_retriable, choice, after), size)
-
-
 async def run_once(
     app: App,
     command: str,
@@ -362,9 +348,10 @@ def _make_run_parts(app: App, dead_letters: "DeadLetterFilter | None", listing: 
 
     Raises Misuse for a source that only `neardup scan` can list.
     """
+    from neardup.ledger import dead_letters as letters
     from neardup.ledger import stories
     from neardup.pipeline.run import Parts
-    from neardup.source.listings import open_source, refuse_scan
+    from neardup.source.listings import DeadLetters, open_source, refuse_scan
 
     config = app.config
     if listing is None and dead_letters is None:
@@ -372,7 +359,8 @@ def _make_run_parts(app: App, dead_letters: "DeadLetterFilter | None", listing: 
 
     async def open_listing(checkpoint: "CheckpointWriter") -> "Source":
         if dead_letters is not None:
-            return await _open_dead_letters(app.ledger, dead_letters)
+            size = sum((await app.ledger.do(letters.count_by_reason, dead_letters)).values())
+            return DeadLetters(lambda after: app.ledger.do(letters.list_retriable, dead_letters, after), size)
         return listing or open_source(config, checkpoint, lambda ids: app.reader.do(stories.read_stored_versions, ids))
 
     return Parts(
@@ -399,10 +387,9 @@ def _make_measuring_hooks(app: App, job: "Run", *, scrubs: bool) -> "list[Hook]"
     async def report_texts(_: "Summary") -> None:
         job.summary.unusual_texts = await report_unusual_texts(app.ledger)
 
-    async def scrub_index(_: "Summary") -> None:
-        await scrub(app.index, app.passages, app.ledger, app.config.detection, job.summary.index_faults)
-
-    return [Hook("script health", report_texts), *([Hook("scrub", scrub_index)] if scrubs else [])]
+    faults = job.summary.index_faults
+    scrubbing = Hook("scrub", lambda _: scrub(app.index, app.passages, app.ledger, app.config.detection, faults))
+    return [Hook("script health", report_texts), *([scrubbing] if scrubs else [])]
 
 
 def _make_reporting_hooks(app: App, *, posts: bool) -> "list[Hook]":
@@ -414,19 +401,17 @@ def _make_reporting_hooks(app: App, *, posts: bool) -> "list[Hook]":
 
     config = app.config
 
-    async def refresh(_: "Summary") -> None:
-        await refresh_gauges(app.ledger, app.index, app.passages)
-
     async def notify(summary: "Summary") -> None:
         flagged = await app.ledger.do(stories.count_open_flags_of_works, summary.started_at)
         facts = summary.as_dict() | {"flagged_by_catalogue": flagged}
         await notify_webhook(config.export, summary.command, summary.status, facts, config.webhook.revealed)
 
-    async def post(_: "Summary") -> None:
-        await post_for_a_while(app.ledger.do, config)
-
-    webhooks = [*([Hook("webhook", notify)] if posts else []), *([Hook("events", post)] if list_topics(config) else [])]
-    return [Hook("gauges", refresh), *webhooks]
+    hooks = [Hook("gauges", lambda _: refresh_gauges(app.ledger, app.index, app.passages))]
+    if posts:
+        hooks.append(Hook("webhook", notify))
+    if list_topics(config):
+        hooks.append(Hook("events", lambda _: post_for_a_while(app.ledger.do, config)))
+    return hooks
 
 
 async def sweep(config: Config, ledger: Ledger, stop: asyncio.Event, watch: "Watch | None" = None) -> "SweepSummary":
@@ -462,20 +447,15 @@ def list_hooks(config: Config, ledger: Ledger, stop: asyncio.Event) -> "list[Hoo
     from neardup.ledger import cases
     from neardup.pipeline.run_lifecycle import Hook
 
-    async def refresh_cases(_: "Summary") -> None:
-        await ledger.do(cases.refresh)
+    hooks = [Hook("cases", lambda _: ledger.do(cases.refresh))]
+    if config.export.path is not None:
+        from neardup.moderation.export.write import check_format, export_after_run
 
-    refreshing = Hook("cases", refresh_cases)
-    if config.export.path is None:
-        return [refreshing]
-    from neardup.moderation.export.write import check_format, export_after_run
-
-    check_format(config.export.path_format)  # before hours of work, not after
-
-    async def export(_: "Summary") -> None:
-        await export_after_run(config, lambda: open_readers(config), passages=not stop.is_set())
-
-    return [refreshing, Hook("export", export, vital=True)]
+        check_format(config.export.path_format)  # before hours of work, not after
+        readers = partial(open_readers, config)
+        export = Hook("export", lambda _: export_after_run(config, readers, passages=not stop.is_set()), vital=True)
+        hooks.append(export)
+    return hooks
 
 
 class Synced(Struct, frozen=True):
@@ -539,12 +519,12 @@ async def reindex(app: App, progress: Callable[[int], None]) -> tuple[int, Count
     lock.  Raises Transient, StoreDown and Fatal.
     """
     from neardup.pipeline.index_sync import rebuild
-    from neardup.pipeline.passage_sync import PassageReading, PassageSync, mend_passages
+    from neardup.pipeline.passage_sync import PassageReading, PassageSync
 
     indexed = await rebuild(app.index, app.ledger, app.version, progress)
     sync = PassageSync(app.passages, app.ledger)
     async with aclosing(open_readers(app.config)) as readers:
         reading = PassageReading.of_pool(sync, app.ledger, readers, app.config.run)
-        await mend_passages(sync, reading, asyncio.Event(), lambda done, _: progress(done))
+        await reading.mend(asyncio.Event(), lambda done, _: progress(done))
     await sync.settle(asyncio.Event())
     return indexed, reading.counts

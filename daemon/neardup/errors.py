@@ -5,7 +5,6 @@ A library that only some commands or settings need is an extra of the package; o
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
 
 
 class NeardupError(Exception):
@@ -28,9 +27,6 @@ class Transient(NeardupError):
         super().__init__(message)
         self.reason = reason or self.reason
 
-    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        return type(self), (str(self), self.reason)
-
 
 class IndexDamaged(Transient):
     """The index holds what neardup did not write there.  Its position is dropped, so the next attempt rebuilds it."""
@@ -50,9 +46,6 @@ class PassagesDamaged(Transient):
         super().__init__(f"the passage index is damaged: {segment}, stories with the numbers {first} to {last}")
         self.segment, self.first, self.last = segment, first, last
 
-    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        return type(self), (self.segment, self.first, self.last)
-
 
 class VectorsDamaged(Transient):
     """The vectors of a story are not those that were written."""
@@ -62,9 +55,6 @@ class VectorsDamaged(Transient):
     def __init__(self, story_id: int) -> None:
         super().__init__(f"the vectors of story {story_id} are damaged: the next `neardup embed` makes them again")
         self.story_id = story_id
-
-    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        return type(self), (self.story_id,)
 
 
 class LedgerReplaced(Transient):

@@ -3,9 +3,8 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -48,17 +47,6 @@ def explain_failure(error: Failure, what: str) -> NeardupError:
     return Fatal(f"{what}: {join_lines(error)}{f'; {hint}' if hint else ''}")
 
 
-@contextmanager
-def _roll_back_on_failure(db: sqlite3.Connection) -> Iterator[None]:
-    """Roll back the transaction that a failure leaves open."""
-    try:
-        yield
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-
-
 class ThreadedConnection:
     """A connection, opened with `check_same_thread=False`, whose calls run one at a time on a thread of its own.
 
@@ -78,8 +66,12 @@ class ThreadedConnection:
 
         def call() -> T:
             try:
-                with _roll_back_on_failure(self._db):
+                try:
                     return work(self._db, *args, **kwargs)
+                except BaseException:
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
+                    raise
             except FAILURES as error:
                 raise explain_failure(error, self._what) from error
 

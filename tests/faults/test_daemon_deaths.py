@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 import pytest
 import stamina
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from neardup.core.columns import StoryColumns
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, dead_letters, lock
+from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import Deliver, NotModified, PageResult, PagesRead, make_results
 from neardup.pipeline.quarantine import InFlight, Quarantine
 from neardup.records import Dead, DeadLettered, Story
@@ -128,6 +130,8 @@ async def test_an_interrupted_story_is_read_alone(tmp_path: Path) -> None:
     await ledger.do(commit, DeadLettered(Story(2, TAMIL), Dead.QUARANTINED, "why"))
 
     class Readers:
+        costly_stories = ()
+
         async def read(self, story: Story, etag: str | None, *, alone: bool) -> PageResult:
             asked[story.id] = alone
             return NotModified()
@@ -139,7 +143,7 @@ async def test_an_interrupted_story_is_read_alone(tmp_path: Path) -> None:
     async def keep(read: PagesRead) -> None:
         results.extend(read.ids)
 
-    async with Quarantine(ledger, Readers(), list, retry=True) as quarantine:
+    async with Quarantine(ledger, cast("ReaderPool", Readers()), retry=True) as quarantine:
         listed = StoryColumns.of(Story(story_id, TAMIL) for story_id in (1, 2, 3))
         await quarantine.read_all(listed, [None] * 3, keep)
     ledger.close()

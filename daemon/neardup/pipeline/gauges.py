@@ -3,9 +3,10 @@
 import asyncio
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neardup.errors import NeardupError
 from neardup.index.passages.index import PassageIndex
@@ -32,6 +33,9 @@ from neardup.pipeline.stages import Pipeline
 from neardup.records import DECIDING, Language
 from neardup.telemetry import metrics
 
+if TYPE_CHECKING:
+    from prometheus_client import Gauge
+
 # A sample of n stories misses a bucket that holds a share p of all stories with probability (1 - p)^n, so it finds the
 # large buckets: one of .025 is missed by one sample of 150.  Each story takes 40 commands.
 SAMPLE = 200
@@ -44,31 +48,24 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
     disk = shutil.disk_usage(ledger.path.parent)
     metrics.DISK_FREE.set(disk.free)
     metrics.DISK_SIZE.set(disk.total)
-    for language, n in (await index.count_stories()).items():
-        metrics.INDEX_STORIES.labels(language).set(n)
-    for language, n in (await _read_largest_buckets(ledger, index)).items():
-        metrics.LARGEST_BUCKET.labels(language).set(n)
+    _set_all(metrics.INDEX_STORIES, await index.count_stories())
+    _set_all(metrics.LARGEST_BUCKET, await _read_largest_buckets(ledger, index))
     applied = (await index.read_position()).applied or 0
     metrics.INDEX_LAG.set(await ledger.do(outbox.read_last_seq) - applied)
-    await _refresh_passage_gauges(ledger, passages)
+    segments, size, held = await asyncio.to_thread(
+        lambda: (len(passages.list_files()), passages.measure_size(), passages.held)
+    )
+    metrics.PASSAGE_SEGMENTS.set(segments)
+    metrics.PASSAGE_BYTES.set(size)
+    metrics.PASSAGE_MISSING.set(await ledger.do(count_missing, held))
     metrics.CANDIDATES_PENDING.set(await ledger.do(candidates.count_pending))
-    count_of = await ledger.do(dead_letters.count_by_reason)
-    metrics.DEAD_LETTERS.clear()
-    for reason, n in count_of.items():
-        metrics.DEAD_LETTERS.labels(reason).set(n)
-    _, dead_events = await ledger.do(webhook_events.count)
-    metrics.DEAD_EVENTS.set(dead_events)
-    metrics.WORKS.clear()
-    metrics.COPIES.clear()
-    for catalogue, n in (await ledger.do(stories.count_works_by_catalogue)).items():
-        metrics.WORKS.labels(catalogue).set(n)
-    for catalogue, n in (await ledger.do(stories.count_open_flags_of_works)).items():
-        metrics.COPIES.labels(catalogue).set(n)
+    _set_all(metrics.DEAD_LETTERS, await ledger.do(dead_letters.count_by_reason))
+    metrics.DEAD_EVENTS.set((await ledger.do(webhook_events.count))[1])
+    _set_all(metrics.WORKS, await ledger.do(stories.count_works_by_catalogue))
+    _set_all(metrics.COPIES, await ledger.do(stories.count_open_flags_of_works))
     await ledger.do(_set_verdict_gauges)
-    for gauge in (metrics.CANARY_RECALL, metrics.CANARY_INTERVAL, metrics.AUDIT_RECALL, metrics.AUDIT_INTERVAL):
-        gauge.clear()
-    await ledger.do(_set_recalls, Measure.CANARY, metrics.CANARY_RECALL.labels, metrics.CANARY_INTERVAL.labels)
-    await ledger.do(_set_recalls, Measure.AUDIT, metrics.AUDIT_RECALL.labels, metrics.AUDIT_INTERVAL.labels)
+    await ledger.do(_set_recalls, Measure.CANARY, metrics.CANARY_RECALL, metrics.CANARY_INTERVAL)
+    await ledger.do(_set_recalls, Measure.AUDIT, metrics.AUDIT_RECALL, metrics.AUDIT_INTERVAL)
     await ledger.do(_set_script_health_gauges)
     if ended := (await ledger.do(outbox.read_scrubbing)).round_ended_at:
         metrics.SCRUB_ROUND.set(ended / 1000)
@@ -76,40 +73,35 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
         metrics.LAST_SUCCESS.labels(command).set(at / 1000)
 
 
-async def _refresh_passage_gauges(ledger: Ledger, passages: PassageIndex) -> None:
-    segments, size, held = await asyncio.to_thread(
-        lambda: (len(passages.list_files()), passages.measure_size(), passages.held)
-    )
-    metrics.PASSAGE_SEGMENTS.set(segments)
-    metrics.PASSAGE_BYTES.set(size)
-    metrics.PASSAGE_MISSING.set(await ledger.do(count_missing, held))
+def _set_all(gauge: "Gauge", values: Mapping[Any, float]) -> None:
+    """Set a gauge for these labels, one or a tuple of them, and for no others."""
+    gauge.clear()
+    for labels, value in values.items():
+        gauge.labels(*(labels if isinstance(labels, tuple) else (labels,))).set(value)
 
 
 def _set_verdict_gauges(db: sqlite3.Connection) -> None:
-    for gauge in (metrics.VERDICTS, metrics.PRECISION, metrics.KEPT_PAIRS, metrics.IN_CONTEXT):
-        gauge.clear()  # an undone verdict may have been the last of its kind
-    for row in verdicts.count_verdicts(db):
-        metrics.PRECISION.labels(row["language"], row["kind"]).set(1 - row["not_similar"] / row["judged"])
-        for verdict in DECIDING:
-            metrics.VERDICTS.labels(row["language"], row["kind"], verdict).set(row[verdict])
-    for labels, n in verification.count_suppressed(db).items():
-        metrics.KEPT_PAIRS.labels(*labels).set(n)
-    for labels, n in verification.count_in_context(db).items():
-        metrics.IN_CONTEXT.labels(*labels).set(n)
+    rows = verdicts.count_verdicts(db)
+    pairs = [(row, (row["language"], row["kind"])) for row in rows]
+    _set_all(metrics.PRECISION, {labels: 1 - row["not_similar"] / row["judged"] for row, labels in pairs})
+    of_verdicts = {(*labels, verdict): row[verdict] for row, labels in pairs for verdict in DECIDING}
+    _set_all(metrics.VERDICTS, of_verdicts)  # also without those of a kind whose last verdict was undone
+    _set_all(metrics.KEPT_PAIRS, verification.count_suppressed(db))
+    _set_all(metrics.IN_CONTEXT, verification.count_in_context(db))
 
 
-def _set_recalls(
-    db: sqlite3.Connection, measure: Measure, recall: Callable[..., Any], interval: Callable[..., Any]
-) -> None:
-    """Set what a self-check measured last; `recall` and `interval` give the gauge with some labels."""
+def _set_recalls(db: sqlite3.Connection, measure: Measure, recall: "Gauge", interval: "Gauge") -> None:
+    """Set what a self-check measured last."""
     _, measured = self_checks.read_latest_recalls(db, measure) or (0, ())
+    shares, ends = dict[tuple[str, str], float](), dict[tuple[str, str, str], float]()
     for result in measured:
         labels = result.recall.language, result.recall.subject
-        recall(*labels).set(result.recall.share)
+        shares[labels] = result.recall.share
         if self_checks.ALL in labels:
-            bounds = ("low", result.interval.low), ("high", result.interval.high)
-            for bound, value in (*bounds, ("month_low", result.month.low), ("month_high", result.month.high)):
-                interval(*labels, bound).set(value)
+            ends |= {(*labels, "low"): result.interval.low, (*labels, "high"): result.interval.high}
+            ends |= {(*labels, "month_low"): result.month.low, (*labels, "month_high"): result.month.high}
+    _set_all(recall, shares)
+    _set_all(interval, ends)
 
 
 def _set_script_health_gauges(db: sqlite3.Connection) -> None:
@@ -131,10 +123,10 @@ async def keep_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -> N
 
 async def _read_largest_buckets(ledger: Ledger, index: Index) -> dict[Language, int]:
     """By language, the size of the largest bucket that contains one of the stories changed last."""
-    largest: dict[Language, int] = {}
+    largest = Counter[Language]()
     sample = await ledger.do(versions.sample_fingerprints, SAMPLE)
     for bucket, n in (await index.read_bucket_sizes(sample)).items():
-        largest[bucket.language] = max(n, largest.get(bucket.language, 0))
+        largest[bucket.language] = max(n, largest[bucket.language])
     return largest
 
 

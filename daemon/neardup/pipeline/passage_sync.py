@@ -199,6 +199,7 @@ class PassageReading:
         self._sync = sync
         self._ledger = ledger
         self._read = read
+        self._repairing = asyncio.Lock()
 
     async def count_missing(self) -> int:
         """How many stories are missing, counted to MOST_COUNTED."""
@@ -223,6 +224,30 @@ class PassageReading:
         if results := self.counts - before:
             log.info("pages were read again", **results)
         return not stop.is_set()
+
+    async def mend(self, stop: asyncio.Event, show: Callable[[int, int], None]) -> bool:
+        """Bring the index in step with its ledger, compare every checksum, and read again what is damaged or missing.
+
+        `show` is called with the number of stories that are done and how many were missing.  Returns whether `stop` was
+        not set before the end.
+        """
+        await self._sync.start()
+        for damage in await asyncio.to_thread(lambda: list(self._sync.index.check())):
+            await drop_damaged_segment(self._sync.index, damage)
+        if missing := await self.count_missing():
+            show(0, missing)
+        return await self.run(stop, lambda done: show(done, missing))
+
+    async def repair(self, damage: PassagesDamaged) -> None:
+        """Remove the segment and read its stories again; returns when that is done, by any task.
+
+        The stories are read even if the run is to stop: it stops at the latest when its grace period is over, and does
+        not write what it could not look up.
+        """
+        async with self._repairing:
+            await drop_damaged_segment(self._sync.index, damage)
+            self._sync.begin_again()
+            await self.run(asyncio.Event())
 
     async def _fill(
         self, first: int, last: int, end: int | None, stop: asyncio.Event, advance: Callable[[int], None]
@@ -304,42 +329,6 @@ class PassageReading:
         if first <= last:
             await self._sync.catch_up()  # the outbox may have some of these stories
             await self._sync.flush(first, last)
-
-
-class PassageRepair:
-    """Repairs the passage index of one run, as its `PassageSync.repair`."""
-
-    def __init__(self, sync: PassageSync, reading: PassageReading) -> None:
-        self._sync = sync
-        self._reading = reading
-        self._repairing = asyncio.Lock()
-
-    async def __call__(self, damage: PassagesDamaged) -> None:
-        """Remove the segment and read its stories again; returns when that is done, by any task.
-
-        The stories are read even if the run is to stop: it stops at the latest when its grace period is over, and does
-        not write what it could not look up.
-        """
-        async with self._repairing:
-            await drop_damaged_segment(self._sync.index, damage)
-            self._sync.begin_again()
-            await self._reading.run(asyncio.Event())
-
-
-async def mend_passages(
-    sync: PassageSync, reading: PassageReading, stop: asyncio.Event, show: Callable[[int, int], None]
-) -> bool:
-    """Bring an index in step with its ledger, compare every checksum, and read again what is damaged or missing.
-
-    `show` is called with the number of stories that are done and how many were missing.  Returns whether `stop` was not
-    set before the end.  Only a process that holds the lock may call it.
-    """
-    await sync.start()
-    for damage in await asyncio.to_thread(lambda: list(sync.index.check())):
-        await drop_damaged_segment(sync.index, damage)
-    if missing := await reading.count_missing():
-        show(0, missing)
-    return await reading.run(stop, lambda done: show(done, missing))
 
 
 async def drop_damaged_segment(index: PassageIndex, damage: PassagesDamaged | Damage) -> None:

@@ -11,15 +11,15 @@ it takes a microsecond, where a row in the ledger takes a commit.
 import asyncio
 import mmap
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from neardup.core.columns import StoryColumns
 from neardup.errors import Fatal
 from neardup.ledger import Ledger, dead_letters
-from neardup.pages.reader_pool import PROCESSES
+from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import Deliver, PageResult, PagesRead, ReadFailed, make_results
 from neardup.records import Dead, Story
 
@@ -28,26 +28,16 @@ MAX_DEATHS = 2
 RECORD_SECONDS = 0.1  # between two updates of the record
 
 
-class Readers(Protocol):
-    """What reads pages: a reader pool."""
-
-    async def read_all(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver, /) -> None: ...
-    async def read(self, story: Story, etag: str | None, *, alone: bool) -> PageResult: ...
-
-
 class Quarantine:
     """Reads pages with `readers`, except those in quarantine.
 
-    An async context manager.  While it is open, the stories that `list_costly` returns are kept on record as in
-    flight.  A story in quarantine is read again if its `updated_at` has changed, or if `retry` is set.
+    An async context manager.  While it is open, the costly stories of `readers` are kept on record as in flight.  A
+    story in quarantine is read again if its `updated_at` has changed, or if `retry` is set.
     """
 
-    def __init__(
-        self, ledger: Ledger, readers: Readers, list_costly: Callable[[], Collection[int]], *, retry: bool
-    ) -> None:
+    def __init__(self, ledger: Ledger, readers: ReaderPool, *, retry: bool) -> None:
         self._ledger = ledger
         self._readers = readers
-        self._list_costly = list_costly
         self._retry = retry
         self._deaths: Mapping[int, int] = {}
         self._quarantined: Mapping[int, Story] = {}
@@ -71,7 +61,7 @@ class Quarantine:
 
     async def _keep_record(self) -> None:
         while True:
-            self._in_flight.replace(self._list_costly())
+            self._in_flight.replace(self._readers.costly_stories)
             await asyncio.sleep(RECORD_SECONDS)
 
     async def read_all(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:

@@ -28,7 +28,7 @@ from neardup.pages.text_cache import Texts
 from neardup.pipeline.gauges import connect_gauges, describe_bottleneck, keep_gauges
 from neardup.pipeline.index_check import IndexCheck
 from neardup.pipeline.index_sync import KEPT_CHANGES, IndexWait, prepare_index, rebuild
-from neardup.pipeline.passage_sync import PassageReading, PassageRepair, PassageSync
+from neardup.pipeline.passage_sync import PassageReading, PassageSync
 from neardup.pipeline.quarantine import Quarantine
 from neardup.pipeline.returned_texts import find_returned
 from neardup.pipeline.run_lifecycle import finish_unless_stopped
@@ -206,7 +206,7 @@ class Run:
     async def _read_missing_passages(self, readers: ReaderPool) -> bool:
         """Read again what the passage index lacks, now and when it is found damaged; False if `stop` was set before."""
         reading = PassageReading.of_pool(self._passages, self._parts.ledger, readers, self._parts.section)
-        self._passages.repair = PassageRepair(self._passages, reading)
+        self._passages.repair = reading.repair
         if not (missing := await reading.count_missing()):
             return True
         self._enter("reading passages again", missing)
@@ -218,7 +218,7 @@ class Run:
         self, run_id: int, source: Source, readers: ReaderPool, texts: Texts, verifier: Verifier
     ) -> bool:
         parts, options = self._parts, self._options
-        quarantine = Quarantine(parts.ledger, readers, lambda: readers.costly_stories, retry=options.dead_letters)
+        quarantine = Quarantine(parts.ledger, readers, retry=options.dead_letters)
         writer = Writer(
             parts.ledger,
             None if options.fresh else parts.index,

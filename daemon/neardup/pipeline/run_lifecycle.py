@@ -86,9 +86,12 @@ async def carry_out(
         async with _record_run(ledger, summary) as run_id:
             log.info("run started", command=summary.command, version=__version__, **await job.collect_facts())
             began = time.perf_counter()
-            ended = await _work_until_stopped(job, run_id, stop, shutdown_seconds)
+            try:
+                if await finish_within_grace_period(job.work(run_id), stop, shutdown_seconds):
+                    summary.status = "done"
+            except GracePeriodOver:
+                log.warning("not finished within the grace period; the next run does the rest")
             summary.seconds = time.perf_counter() - began
-            summary.status = "done" if ended else "stopped"
             await ledger.do(runs.finish, run_id, summary.status, counts=summary.as_record(), watermark=job.watermark)
         await ledger.do(_note_first_seen, ledger.path)
         await ledger.do(permissions.refresh, now_ms())
@@ -127,14 +130,6 @@ def _note_first_seen(db: sqlite3.Connection, ledger: Path) -> None:
     else:
         if history is not History.WHOLE:
             log.warning("the log of what was seen first is not as earlier runs recorded it", history=history)
-
-
-async def _work_until_stopped(job: Job[Summary], run_id: int, stop: asyncio.Event, shutdown_seconds: float) -> bool:
-    try:
-        return await finish_within_grace_period(job.work(run_id), stop, shutdown_seconds)
-    except GracePeriodOver:
-        log.warning("not finished within the grace period; the next run does the rest")
-        return False
 
 
 @asynccontextmanager

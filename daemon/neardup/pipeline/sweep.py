@@ -53,7 +53,7 @@ from neardup.nomination.passages import COUNTED_AT_ONCE, Holders, drop_common, r
 from neardup.pages.reader_pool import OpenReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.pipeline.index_sync import admit_ledger_version
-from neardup.pipeline.passage_sync import PassageReading, PassageSync, mend_passages, open_passages
+from neardup.pipeline.passage_sync import PassageReading, PassageSync, open_passages
 from neardup.pipeline.summary import Progress, SweepSummary, Watch, log_left_out
 from neardup.pipeline.verifier import NewFlags, Verifier
 from neardup.records import Language
@@ -175,7 +175,7 @@ class Sweep:
             sync = PassageSync(index, self._ledger)
             async with aclosing(self._open_readers()) as readers:
                 reading = PassageReading.of_pool(sync, self._ledger, readers, self._section)
-                if not await mend_passages(sync, reading, self._stop, self._show_reading):
+                if not await reading.mend(self._stop, self._show_reading):
                     return False
                 texts = Texts(readers.read_to_compare)
                 verifier = Verifier(self._ledger, self._detection, algorithm(), texts, self._count_flags)

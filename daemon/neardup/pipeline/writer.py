@@ -11,8 +11,9 @@ What was written is counted in the metrics; dead letters and caps that were reac
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from typing import Self
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from neardup.config import Detection
 from neardup.core.candidates.select import Nominee, StoryGroup
 from neardup.core.columns import Outcomes
 from neardup.errors import IndexDamaged, NeardupError, Transient
-from neardup.index.protocol import Index, LookupResult
+from neardup.index.protocol import Bucket, Index, LookupResult
 from neardup.ledger import Ledger, stories
 from neardup.ledger.passages import NONE_FOUND
 from neardup.nomination.lookup import group_stories, join_matches, nominate_groups
@@ -104,7 +105,7 @@ class Writer:
         self._live_facts = live_facts
         self._checkpoint = checkpoint
         self._committed = committed
-        self._match_metrics = MatchMetrics()
+        self._capped_languages = set[Language]()
         self._large_buckets = LargeBuckets()
         self._insert_task: asyncio.Task[bool] | None = None
         self._index_lock = asyncio.Lock()  # of writes to the index
@@ -171,13 +172,22 @@ class Writer:
         self._nomination.note_commit([] if lookup is None else lookup.passages.probes)
         if index is not None:
             names = dict(zip(batch.made.stories.ids, batch.made.stories.names, strict=True))
-            self._match_metrics.count(
-                (show_id(story_id, names[story_id]), banded.language, len({*matches.matches, *passages.ids}), capped)
-                for (story_id, banded), capped in zip(fresh, left_out, strict=True)
-                for matches, passages in [(nominees[story_id], by_passages[story_id])]
-            )
+            found = defaultdict[Language, list[int]](list)
+            for (story_id, banded), capped in zip(fresh, left_out, strict=True):
+                found[banded.language].append(len({*nominees[story_id].matches, *by_passages[story_id].ids}))
+                self._count_capped(show_id(story_id, names[story_id]), banded.language, capped)
+            for language, numbers in found.items():
+                observe_all(CANDIDATES.labels(language), numbers)
         count_outcomes(batch)
         self._committed()
+
+    def _count_capped(self, story: ShownId, language: Language, capped: int) -> None:
+        """Count the matches of a story that max_matches left out; a language is logged once."""
+        if capped:
+            CAPPED.labels(language).inc(capped)
+            if language not in self._capped_languages:
+                self._capped_languages.add(language)
+                log.warning("max_matches reached", language=language, first=story)
 
     async def _nominate(self, index: Index, lookup: BatchLookup) -> dict[int, Nominee]:
         """For each story looked up, its matches among the stories found, those not indexed yet, and its own batch."""
@@ -262,55 +272,24 @@ def count_outcomes(batch: Outcomes) -> None:
         MARKED.labels(language, reason).inc(count)
 
 
-class MatchMetrics:
-    """Counts the matches of one run, and logs once a language that stories have more than max_matches."""
-
-    def __init__(self) -> None:
-        self._capped_languages: set[Language] = set()
-
-    def count(self, matched: Iterable[tuple[ShownId, Language, int, int]]) -> None:
-        """Count stories: id, language, number of matches, number of matches left out."""
-        found = defaultdict[Language, list[int]](list)
-        for story_id, language, matches, left_out in matched:
-            found[language].append(matches)
-            if left_out:
-                CAPPED.labels(language).inc(left_out)
-                if language not in self._capped_languages:
-                    self._capped_languages.add(language)
-                    log.warning("max_matches reached", language=language, first=story_id)
-        for language, numbers in found.items():
-            observe_all(CANDIDATES.labels(language), numbers)
-
-
-class _LargeBuckets(Struct):
-    """How often the lookups of a language read a large bucket, and the fullest of these buckets."""
-
-    times: int = 0
-    fullest: str = ""
-    members: int = 0  # of the fullest
-
-
 class LargeBuckets:
     """The buckets of more than max_bucket members that the lookups of a run read, by language."""
 
     def __init__(self) -> None:
-        self._by_language: dict[Language, _LargeBuckets] = {}
+        self._times = Counter[Language]()
+        self._fullest: dict[Language, tuple[Bucket, int]] = {}  # with its members
 
     def count(self, languages: Sequence[Language], results: Sequence[LookupResult]) -> None:
         """Count the large buckets in the results of lookups; `languages` has the language of each."""
         for language, result in zip(languages, results, strict=True):
-            if not result.large:
-                continue
-            LARGE_BUCKETS.labels(language).inc(len(result.large))
-            large = self._by_language.setdefault(language, _LargeBuckets())
-            large.times += len(result.large)
-            fullest = max(result.large, key=lambda bucket: result.large[bucket])
-            if result.large[fullest] > large.members:
-                large.fullest, large.members = str(fullest), result.large[fullest]
+            if result.large:
+                LARGE_BUCKETS.labels(language).inc(len(result.large))
+                self._times[language] += len(result.large)
+                known = [self._fullest[language]] if language in self._fullest else []
+                self._fullest[language] = max([*known, *result.large.items()], key=itemgetter(1))
 
     def log(self) -> None:
         """Log one line for each language with large buckets."""
-        for language, large in self._by_language.items():
-            log.warning(
-                "max_bucket reached", language=language, times=large.times, fullest=large.fullest, members=large.members
-            )
+        for language, (bucket, members) in self._fullest.items():
+            times = self._times[language]
+            log.warning("max_bucket reached", language=language, times=times, fullest=str(bucket), members=members)
