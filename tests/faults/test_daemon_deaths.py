@@ -156,6 +156,8 @@ async def test_no_pages_are_begun_while_a_suspect_waits_for_its_turn(tmp_path: P
     await ledger.do(dead_letters.add_interrupted, [1])
 
     class Readers:
+        costly_stories = ()
+
         async def read(self, story: Story, etag: str | None, *, alone: bool) -> PageResult:
             await may_end.wait()
             begun.append(story.id)
@@ -167,7 +169,7 @@ async def test_no_pages_are_begun_while_a_suspect_waits_for_its_turn(tmp_path: P
     async def ignore(read: PagesRead) -> None:
         pass
 
-    async with Quarantine(ledger, Readers(), list, retry=True) as quarantine, asyncio.TaskGroup() as tasks:
+    async with Quarantine(ledger, cast("ReaderPool", Readers()), retry=True) as quarantine, asyncio.TaskGroup() as tasks:
         for story_id in (1, 2):
             tasks.create_task(quarantine.read_all(StoryColumns.of([Story(story_id, TAMIL)]), [None], ignore))
         await asyncio.sleep(0)
