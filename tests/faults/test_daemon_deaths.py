@@ -169,7 +169,10 @@ async def test_no_pages_are_begun_while_a_suspect_waits_for_its_turn(tmp_path: P
     async def ignore(read: PagesRead) -> None:
         pass
 
-    async with Quarantine(ledger, cast("ReaderPool", Readers()), retry=True) as quarantine, asyncio.TaskGroup() as tasks:
+    async with (
+        Quarantine(ledger, cast("ReaderPool", Readers()), retry=True) as quarantine,
+        asyncio.TaskGroup() as tasks,
+    ):
         for story_id in (1, 2):
             tasks.create_task(quarantine.read_all(StoryColumns.of([Story(story_id, TAMIL)]), [None], ignore))
         await asyncio.sleep(0)

@@ -107,10 +107,10 @@ class OnnxModel:
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         """One text at a time: of several, the shorter ones would be padded, and numbers leave the nearest cache."""
-        encoded = self._tokenizer.encode_batch([self._prepared(_make_encodable(text)) for text in texts])
-        return check_vectors(
-            np.array([self._compute_vector(tokens.ids) for tokens in encoded], np.float32), len(texts), FOLDER_KEY
-        )
+        encodable = (text.encode(errors="replace").decode() for text in texts)  # without what UTF-8 cannot hold
+        encoded = self._tokenizer.encode_batch([self._prepared(text) for text in encodable])
+        vectors = np.array([self._compute_vector(tokens.ids) for tokens in encoded], np.float32)
+        return check_vectors(vectors, len(texts), FOLDER_KEY)
 
     def _compute_vector(self, ids: Sequence[int]) -> Vectors:
         tokens = np.array([ids], np.int64)
@@ -139,11 +139,6 @@ def open_folder(folder: Path, prefix: str = "") -> OnnxModel:
         raise
     except Exception as error:
         raise Misuse(f"{FOLDER_KEY}: cannot load the model in {folder}: {' '.join(str(error).split())}") from error
-
-
-def _make_encodable(text: str) -> str:
-    """The text without what UTF-8 cannot hold."""
-    return text.encode(errors="replace").decode()
 
 
 def open_session(model: str | bytes) -> "InferenceSession":

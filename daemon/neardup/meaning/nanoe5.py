@@ -106,9 +106,10 @@ def read_weights(path: Path) -> Weights:
     scores = cursor.numbers(f"{size}f")
     text = bytes(cursor.bytes(text_size))
     characters, _ = cursor.numbers("iI")
-    replaced = {
-        character: _read_replacement(cursor) for (character,) in (cursor.numbers("I") for _ in range(characters))
-    }
+    replaced = dict[int, str]()
+    for _ in range(characters):
+        character, length = cursor.numbers("IB")
+        replaced[character] = "".join(map(chr, cursor.numbers(f"{length}I")))
     return Weights(
         hidden,
         layers,
@@ -123,11 +124,6 @@ def read_weights(path: Path) -> Weights:
         replaced,
         _read_tensors(cursor, data),
     )
-
-
-def _read_replacement(cursor: _Cursor) -> str:
-    (length,) = cursor.numbers("B")
-    return "".join(map(chr, cursor.numbers(f"{length}I")))
 
 
 def _read_tensors(cursor: _Cursor, data: memoryview) -> dict[str, memoryview]:

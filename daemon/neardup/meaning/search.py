@@ -348,22 +348,12 @@ def read_backgrounds(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, 
 def put_searched(db: sqlite3.Connection, searched: Iterable[Searched]) -> None:
     """Record that stories were searched for, in one transaction."""
     with transaction(db):
-        db.executemany(
-            "UPDATE codes SET backgrounds = ?, translated = ?, retold = ? WHERE story_id = ?",
-            (
-                (
-                    _encode_backgrounds(story.backgrounds),
-                    story.widest.get(TRANSLATED),
-                    story.widest.get(RETOLD),
-                    story.story_id,
-                )
-                for story in searched
-            ),
-        )
-
-
-def _encode_backgrounds(backgrounds: Mapping[Language, float]) -> str:
-    return json.dumps({language: round(value, 4) for language, value in backgrounds.items()})
+        for story in searched:
+            backgrounds = json.dumps({language: round(value, 4) for language, value in story.backgrounds.items()})
+            db.execute(
+                "UPDATE codes SET backgrounds = ?, translated = ?, retold = ? WHERE story_id = ?",
+                (backgrounds, story.widest.get(TRANSLATED), story.widest.get(RETOLD), story.story_id),
+            )
 
 
 def read_widest_margins(db: sqlite3.Connection, kind: Kind) -> list[float]:

@@ -202,7 +202,8 @@ class _ReaderProcess:
                     self._waiting += (
                         PageRequest(number + place, place, request) for place in range(len(request.pages))
                     )
-            self._begin_waiting()
+            while self._waiting and len(self._requests) < self._most:
+                self._begin(self._waiting.popleft())
             self._record.set_body_bytes(self._transfers.body_bytes)
             get = self._transfers.pop_finished()
             if self._unsent >= ANSWERS_PER_MESSAGE or not get:
@@ -223,11 +224,6 @@ class _ReaderProcess:
             self.send((answers, time.process_time()))
             self._answered.clear()
             self._unsent = 0
-
-    def _begin_waiting(self) -> None:
-        """Begin as many pages as may be fetched at a time; one whose page was computed makes room for another."""
-        while self._waiting and len(self._requests) < self._most:
-            self._begin(self._waiting.popleft())
 
     def _begin(self, request: PageRequest) -> None:
         request.began = time.perf_counter()

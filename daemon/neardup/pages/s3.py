@@ -29,7 +29,7 @@ from urllib.parse import quote, urlsplit
 import certifi
 import pycurl
 
-from neardup.errors import Fatal, Gone, NeardupError, Transient
+from neardup.errors import Fatal, Gone, Transient
 from neardup.pages.store import AnyContent, File
 from neardup.s3 import NO_CREDENTIALS, find_code, make_document_error, make_error
 
@@ -46,11 +46,8 @@ DEFAULT_REGION = "us-east-1"
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}  # which the Host header leaves out
 MD5_ETAG = re.compile(r'"?([0-9a-f]{32})"?', re.IGNORECASE)  # of an object uploaded in one part
 # The ETag of an object encrypted with these is no MD5 of its bytes.
-KMS_HEADER, KMS, CUSTOMER_KEY_HEADER = (
-    "x-amz-server-side-encryption",
-    "aws:kms",
-    "x-amz-server-side-encryption-customer-algorithm",
-)
+KMS_HEADER, KMS = "x-amz-server-side-encryption", "aws:kms"
+CUSTOMER_KEY_HEADER = "x-amz-server-side-encryption-customer-algorithm"
 
 
 class Bucket:
@@ -195,7 +192,9 @@ class Get:
         if self.body_bytes > self.max_bytes and status == HTTPStatus.OK:
             return body[: self.max_bytes + 1], self._parse_headers()
         if self._failure is not None:
-            raise self._explain_error(*self._failure)
+            number, message = self._failure  # of libcurl, also where a body is shorter than it should be
+            reason = "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error"
+            raise Transient(f"{self.url}: {message}", reason)
         if status not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
             raise make_error(self.url, status, find_code(body.decode("utf-8", "replace")))
         headers = self._parse_headers()
@@ -233,12 +232,6 @@ class Get:
             elif name.startswith("HTTP/"):
                 headers.clear()  # those before belong to an interim response (1xx)
         return headers
-
-    def _explain_error(self, number: int, message: str) -> NeardupError:
-        """The error for one of libcurl, which also finds that a body is shorter than its length or its chunks say."""
-        return Transient(
-            f"{self.url}: {message}", "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error"
-        )
 
 
 def _strip_etag(etag: str) -> str:
@@ -295,7 +288,8 @@ class Transfers:
             if descriptor == self._control_socket:
                 readable = True
             else:
-                self._multi.socket_action(descriptor, _convert_events(event))
+                read, write = event & READABLE and pycurl.CSELECT_IN, event & select.EPOLLOUT and pycurl.CSELECT_OUT
+                self._multi.socket_action(descriptor, read | write)
         if self._due <= time.monotonic():
             self._due = math.inf
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -328,11 +322,6 @@ class Transfers:
     def _set_timer(self, milliseconds: int) -> None:
         """Called by libcurl: when it wants to be called for its time-outs."""
         self._due = math.inf if milliseconds < 0 else time.monotonic() + milliseconds / 1000
-
-
-def _convert_events(event: int) -> int:
-    read = event & READABLE and pycurl.CSELECT_IN
-    return int(read | (event & select.EPOLLOUT and pycurl.CSELECT_OUT))
 
 
 class Signer:

@@ -222,9 +222,8 @@ class Worker:
         async def receive(read: PagesRead) -> None:
             ids, again = read.ids, list[Story]()
             if not is_last_try and (again := [story for story, result in read.others if _has_crashed(result)]):
-                read = replace(
-                    read, others=[(story, result) for story, result in read.others if not _has_crashed(result)]
-                )
+                others = [(story, result) for story, result in read.others if not _has_crashed(result)]
+                read = replace(read, others=others)
             outcomes = make_outcomes(read, jobs.known, self._languages) if read.ids else None
             unread.difference_update(ids)  # what has failed until here is named, and not lost
             crashed.extend(again)
