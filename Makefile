@@ -88,7 +88,7 @@ chaos: $(VENV)/test.stamp tools  ## run the fault tests, the grids and the laws 
 	$(IN_MEMORY) CHAOS=2 $(BIN)/pytest $(PARALLEL) -m hypothesis
 
 soak: $(VENV)/test.stamp tools  ## process 500,000 stories while store, Redis and process fail (STORIES=n)
-	$(BIN)/python -m tests.faults.soak $(STORIES)
+	$(BIN)/python -m tests.faults.test_soak $(STORIES)
 
 bench: $(VENV)/test.stamp tools nginx  ## measure stories/s and CPU on bare and real pages, beside other programs (GO=folder, STORIES=n)
 	$(BIN)/python -m tests.bench.throughput $(if $(STORIES),--stories $(STORIES)) $(if $(GO),--go $(GO))

@@ -1,9 +1,13 @@
 """A death of the daemon is blamed on a story only while a running reader process computes its page, at a high cost.  A
 ledger has one daemon: a second one refuses to start and names the first, and can start once that has died.
+
+A daemon killed while its reader processes start blames no story.
 """
 
 import asyncio
 import json
+import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -34,6 +38,7 @@ from tests.support.faults.fault_table import AssertSameState, Row, find_crashed,
 from tests.support.faults.hostile_pages import KILLER, SPINS, use_normal_program
 from tests.support.forked_command import ForkedProcess
 from tests.support.languages import TAMIL
+from tests.support.sampling import CHAOS
 from tests.support.servers import free_port
 from tests.support.service import running
 
@@ -233,3 +238,51 @@ def test_a_lock_whose_holder_cannot_be_named_is_not_taken(tmp_path: Path, monkey
     monkeypatch.setattr(lock, "_make_path", lambda ledger, suffix: full)
     with pytest.raises(Fatal, match="cannot lock the ledger: /dev/full: "), lock.only_one(tmp_path / "l.db", "daily"):
         pass
+
+
+SEED = 15
+KILLS = 6 * CHAOS if CHAOS > 1 else 3
+SPAN_SECONDS = 3.0  # from the start of a command on: reader processes start within it
+
+
+def kill_times(rng: random.Random) -> list[float]:
+    """One random time in each of KILLS equal parts of the span, the first in the first millisecond."""
+    return [0.001 * rng.random(), *(SPAN_SECONDS * (n + rng.random()) / KILLS for n in range(1, KILLS))]
+
+
+@contextmanager
+def starting(neardup: Neardup) -> Iterator[subprocess.Popen[bytes]]:
+    """A backfill that is killed with its reader processes at the end of the context."""
+    with subprocess.Popen(
+        neardup.command("backfill"),
+        cwd=neardup.folder,
+        env=neardup.env,
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        try:
+            yield process
+        finally:
+            kill_with_readers(process)
+
+
+def test_a_kill_at_any_time_of_a_start_is_blamed_on_no_story(
+    neardup: Neardup, tmp_path: Path, make_neardup: Callable[[str, str], Neardup], assert_same_state: AssertSameState
+) -> None:
+    record, copy = neardup.folder / "neardup.db.reading", tmp_path / "copy.reading"
+    for seconds in kill_times(random.Random(SEED)):
+        with starting(neardup) as process, suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        if record.exists():
+            shutil.copy(record, copy)
+            found = InFlight(tmp_path / "copy", 1000).interrupted
+            assert found == [], f"killed after {seconds:.3f} s, which is no fault of {len(found)} stories"
+    ended = neardup("backfill", "--json")
+    held = sum(neardup("status", "--json").facts["stories"].values())  # a late kill leaves some done
+    assert (held, ended.facts["dead_lettered"]) == (len(PATHS), {}), ended.err
+    assert listed_letters(neardup)["dead_letters"] == []
+    whole = make_neardup(embedded(), "whole")
+    assert whole("backfill").code == 0
+    states = Bed(neardup.folder).state(), Bed(whole.folder).state()
+    said = find_crashed(neardup.ledger, KILLS)
+    assert_same_state("SIGKILL while reader processes start", KILLS, len(PATHS), *states, said=said)
