@@ -25,9 +25,11 @@ from redis import exceptions
 
 from tests.support.faults.fault_proxy import Connections
 from tests.faults.test_redis_loss import BANDINGS, VERSION, assert_all_found, commit, writer_of
+from tests.faults.test_redis_loss import BANDINGS, VERSION, assert_all_found, commit
 from tests.support.builders import fingerprint_of
 from tests.support.faults.fault_table import Row, find_said, make_row
 from tests.support.languages import CODES, HINDI
+from tests.support.passages import writer_of
 from tests.support.sampling import count_examples, sample_cases
 
 MESSAGE = 1 << 20
@@ -224,7 +226,7 @@ async def test_an_interrupted_lookup_claims_no_more_than_it_saw(layout: Layout, 
     client: Any = redis.Redis.from_url(redis_url)
     await commit(ledger, *((n, n) for n in range(1, 8)))
     await rebuild(index, ledger, VERSION)
-    writer, first, commands = await writer_of(ledger, index), 0, 1
+    writer, first, commands = await writer_of(ledger, index, version=VERSION), 0, 1
 
     async def insert() -> None:
         await commit(ledger, (100 + first, 1))
@@ -261,7 +263,7 @@ async def test_an_index_far_from_its_ledger_is_repaired_before_use(
     await commit(ledger, *((n, 1) for n in range(2, 14, 2)))
     await index.apply([], applied)
     outcome = Fingerprinted(Story(100, HINDI), fingerprint_of((1).to_bytes(16), bytes([1]) * 64), None)
-    async with await writer_of(ledger, index) as writer:
+    async with await writer_of(ledger, index, version=VERSION) as writer:
         looked_up = await writer.look_up(Outcomes.of([outcome]))
         assert looked_up is not None
         nominees = await writer._nominate(index, looked_up)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import redis
-from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
 from neardup.core.columns import Outcomes
 from neardup.core.languages import LANGUAGES
@@ -18,9 +17,8 @@ from neardup.index.redis import Layout, open_redis
 from neardup.index.redis.base import RedisIndex
 from neardup.ledger import Ledger, outbox, stories
 from neardup.pipeline import index_sync
-from neardup.pipeline.index_sync import IndexWait, catch_up, rebuild
+from neardup.pipeline.index_sync import catch_up, rebuild
 from neardup.pipeline.stages import MAX_BATCHES
-from neardup.pipeline.summary import Counts
 from neardup.pipeline.writer import Writer
 from neardup.records import Change, Fingerprinted, Outcome, Story
 from redis.asyncio.connection import AbstractConnection
@@ -30,6 +28,7 @@ from tests.support.builders import fingerprint_of, passages_of, stories_as_chang
 from tests.support.faults.consistency import index_faults
 from tests.support.faults.fault_table import Row, Said, make_row
 from tests.support.languages import CODES, HINDI, TAMIL
+from tests.support.passages import writer_of
 from tests.support.sampling import CHAOS, crossed
 from tests.support.servers import PROGRAMS
 
@@ -124,26 +123,10 @@ async def build(ledger: Ledger, index: Index) -> None:
     await rebuild(index, ledger, VERSION)
 
 
-async def writer_of(ledger: Ledger, index: Index) -> Writer:
-    return Writer(
-        ledger,
-        index,
-        Detection(),
-        VERSION,
-        passages=await passages_of(ledger),
-        index_wait=IndexWait(ledger),
-        run_id=1,
-        counts=Counts(),
-        live_facts=dict,
-        checkpoint=lambda _: None,
-        committed=lambda: None,
-    )
-
-
 async def look_up(ledger: Ledger, index: Index) -> None:
     """Look up all stories in BATCHES lookups at once."""
     await catch_up(index, ledger, VERSION)
-    writer = await writer_of(ledger, index)
+    writer = await writer_of(ledger, index, version=VERSION)
     await asyncio.gather(*(assert_all_found(writer, ledger, index) for _ in range(MAX_BATCHES)))
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import redis
-from neardup.config import Detection
 from neardup.core.candidates.banding import Banding
 from neardup.core.columns import Outcomes
 from neardup.core.languages import LANGUAGES
@@ -20,14 +19,13 @@ from neardup.index.protocol import Index
 from neardup.index.redis import open_redis
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, outbox, stories
-from neardup.pipeline.index_sync import IndexWait, catch_up
-from neardup.pipeline.summary import Counts
-from neardup.pipeline.writer import Writer
+from neardup.pipeline.index_sync import catch_up
 from neardup.records import Fingerprinted, Story
 
 from tests.support.builders import fingerprint_of, passages_of
 from tests.support.faults.consistency import index_faults
 from tests.support.languages import CODES, HINDI
+from tests.support.passages import writer_of
 from tests.support.sampling import CHAOS
 
 
@@ -112,19 +110,7 @@ async def write(ledger: Ledger, index: Index) -> None:
     await catch_up(index, ledger, "v")
     ids = [outcome.story.id for batch in BATCHES for outcome in batch if isinstance(outcome.story, Story)]
     known = await ledger.do(stories.read_stored_versions, ids)
-    async with Writer(
-        ledger,
-        index,
-        Detection(),
-        "v",
-        passages=await passages_of(ledger),
-        index_wait=IndexWait(ledger),
-        run_id=1,
-        counts=Counts(),
-        live_facts=dict,
-        checkpoint=lambda _: None,
-        committed=lambda: None,
-    ) as writer:
+    async with await writer_of(ledger, index) as writer:
         for outcomes in BATCHES:
             recorded = [outcome.story.id in known for outcome in outcomes if isinstance(outcome.story, Story)]
             assert all(recorded) or not any(recorded), "the ledger holds a part of a batch"

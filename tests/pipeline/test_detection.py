@@ -24,16 +24,16 @@ from neardup.core.verify.tiers import EXACT, find_kind
 from neardup.index.protocol import Bandings, IndexPosition
 from neardup.index.sqlite import SqliteIndex
 from neardup.ledger import Ledger, flags, outbox, runs
-from neardup.pipeline.index_sync import IndexWait, admit_version, catch_up
-from neardup.pipeline.summary import Counts
+from neardup.pipeline.index_sync import admit_version, catch_up
 from neardup.pipeline.verifier import Verifier
-from neardup.pipeline.writer import BatchLookup, Writer
+from neardup.pipeline.writer import BatchLookup
 from neardup.records import Candidate, Change, Fingerprint, Fingerprinted, Kind, Language, Outcome, PairedStory, Story
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from tests.support.builders import fingerprint_of, passages_of
 from tests.support.languages import HINDI, ODIA
+from tests.support.passages import writer_of
 from tests.support.sampling import count_examples
 
 Pairs = set[tuple[int, int, str, int]]
@@ -101,19 +101,7 @@ async def flagged(
     await catch_up(index, ledger, "v")
     verifier = Verifier(ledger, detection, "v", NoTexts(), lambda new_flags, pairs: None)  # type: ignore[arg-type]
     run_id = await ledger.do(runs.begin, "backfill")
-    async with Writer(
-        ledger,
-        index,
-        detection,
-        "v",
-        passages=await passages_of(ledger),
-        index_wait=IndexWait(ledger),
-        run_id=run_id,
-        live_facts=dict,
-        counts=Counts(),
-        checkpoint=lambda position: None,
-        committed=verifier.wake,
-    ) as writer:
+    async with await writer_of(ledger, index, detection, run_id=run_id, committed=verifier.wake) as writer:
         lookups: list[BatchLookup | None] = []
         for n, batch in enumerate(batches):
             lookups += [await writer.look_up(Outcomes.of(later)) for later in batches[len(lookups) : n + 1 + ahead]]

@@ -107,10 +107,14 @@ def test_no_metric_is_declared_elsewhere() -> None:
 
 def test_every_declared_metric_is_used() -> None:
     names = [n for n, value in vars(metrics).items() if n.isupper() and isinstance(value, Metric)]
-    code = "".join(
-        path.read_text(encoding="utf-8") for path in (ROOT / "daemon").rglob("*.py") if path.name != "metrics.py"
-    )
-    unused = [name for name in names if f"{name}." not in code]
+    used = {
+        node.id if isinstance(node, ast.Name) else node.attr
+        for path in (ROOT / "daemon").rglob("*.py")
+        if path.name != "metrics.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name | ast.Attribute)
+    }
+    unused = [name for name in names if name not in used]
     assert not unused, f"declared and never set: {unused}"
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neardup.errors import NeardupError
 from neardup.index.passages.index import PassageIndex
@@ -32,9 +32,6 @@ from neardup.pages.reader_pool import PROCESSES
 from neardup.pipeline.stages import Pipeline
 from neardup.records import DECIDING, Language
 from neardup.telemetry import metrics
-
-if TYPE_CHECKING:
-    from prometheus_client import Gauge
 
 # A sample of n stories misses a bucket that holds a share p of all stories with probability (1 - p)^n, so it finds the
 # large buckets: one of .025 is missed by one sample of 150.  Each story takes 40 commands.
@@ -73,7 +70,7 @@ async def refresh_gauges(ledger: Ledger, index: Index, passages: PassageIndex) -
         metrics.LAST_SUCCESS.labels(command).set(at / 1000)
 
 
-def _set_all(gauge: "Gauge", values: Mapping[Any, float]) -> None:
+def _set_all(gauge: Any, values: Mapping[Any, float]) -> None:
     """Set a gauge for these labels, one or a tuple of them, and for no others."""
     gauge.clear()
     for labels, value in values.items():
@@ -90,7 +87,7 @@ def _set_verdict_gauges(db: sqlite3.Connection) -> None:
     _set_all(metrics.IN_CONTEXT, verification.count_in_context(db))
 
 
-def _set_recalls(db: sqlite3.Connection, measure: Measure, recall: "Gauge", interval: "Gauge") -> None:
+def _set_recalls(db: sqlite3.Connection, measure: Measure, recall: Any, interval: Any) -> None:
     """Set what a self-check measured last."""
     _, measured = self_checks.read_latest_recalls(db, measure) or (0, ())
     shares, ends = dict[tuple[str, str], float](), dict[tuple[str, str, str], float]()
