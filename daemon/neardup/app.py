@@ -155,6 +155,7 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
     """
     from neardup.pages.text_cache import Texts
     from neardup.pipeline.index_sync import admit_version
+    from neardup.pipeline.passage_sync import PassageSync
     from neardup.pipeline.upkeep import Upkeep
     from neardup.query.submissions import Submissions
     from neardup.serve.service import ServiceParts
@@ -165,7 +166,8 @@ async def open_service_parts(config: Config) -> "AsyncIterator[ServiceParts]":
         await pool.start()
         texts = Texts(pool.read_to_compare)
         checker = make_checker(app, texts)
-        upkeep = Upkeep(app.index, app.passages, app.ledger, texts, config.detection, app.version)
+        passages = PassageSync(app.passages, app.ledger)
+        upkeep = Upkeep(app.index, passages, app.ledger, texts, config.detection, app.version)
         keeping_up = asyncio.create_task(upkeep.run(), name="upkeep")
         try:
             max_bytes, languages = config.content.max_bytes, config.registry

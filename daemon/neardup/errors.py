@@ -131,5 +131,4 @@ def needs_extra(extra: str, what: str) -> Iterator[None]:
 
 
 def explain_install(extra: str) -> str:
-    """The command that installs an extra."""
     return f"pip install 'neardup[{extra}]'"

@@ -340,7 +340,6 @@ class Candidate(Struct, frozen=True):
 
     @property
     def is_of_one_language(self) -> bool:
-        """Whether both stories are filed under the same language."""
         return self.a.language == self.b.language
 
 

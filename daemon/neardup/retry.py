@@ -55,7 +55,6 @@ async def retry_forever(stage: str, call: Callable[[], Awaitable[T]]) -> T:
 
 
 def report_retry(stage: str, failed: Transient, level: str, **about: int | str) -> None:
-    """Count and log that an attempt is repeated."""
     RETRIES.labels(stage, failed.reason).inc()
     getattr(log, level)("trying again", stage=stage, why=str(failed), **about)
 

@@ -16,7 +16,6 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal, NeardupError, Transient
 from neardup.pages import reader_process
-from neardup.pages.reader_pool import _find_refusal
 from neardup.pages.reader_process import ANSWER_BYTES, ANSWERS_PER_MESSAGE, COMPARE, FINGERPRINT, Request
 from neardup.pages.reader_rpc import Failures, ReaderConnection, connect_reader
 from neardup.pages.store import Files, PlainContent
@@ -43,7 +42,7 @@ async def ask(connection: ReaderConnection, page: str) -> None:
 async def test_each_failure_of_a_process_has_its_own_error() -> None:
     async def ask_process_that_sends(*messages: bytes) -> None:
         pool_end, reader_end = socket.socketpair()
-        connection = await connect_reader(pool_end, record_of_this_process(), _find_refusal, NOWHERE)
+        connection = await connect_reader(pool_end, record_of_this_process(), fingerprint_version.version(), NOWHERE)
         answer = asyncio.create_task(ask(connection, "HINDI/1.html"))
         with Connection(reader_end.detach()) as reader:
             for _ in ("settings", "requests"):
@@ -70,7 +69,7 @@ async def test_each_failure_of_a_process_has_its_own_error() -> None:
 @pytest.mark.parametrize("greets", [False, True])
 async def test_a_process_is_started_once_it_greets(greets: bool) -> None:
     pool_end, reader_end = socket.socketpair()
-    connection = await connect_reader(pool_end, record_of_this_process(), _find_refusal, NOWHERE)
+    connection = await connect_reader(pool_end, record_of_this_process(), fingerprint_version.version(), NOWHERE)
     with Connection(reader_end.detach()) as reader:
         if greets:
             reader.send_bytes(pickle.dumps(fingerprint_version.version()))
@@ -83,7 +82,7 @@ async def test_a_process_is_started_once_it_greets(greets: bool) -> None:
 async def test_closing_a_process_that_starts_is_no_failure_of_it() -> None:
     pool_end, reader_end = socket.socketpair()
     with reader_end:
-        connection = await connect_reader(pool_end, record_of_this_process(), _find_refusal, NOWHERE)
+        connection = await connect_reader(pool_end, record_of_this_process(), fingerprint_version.version(), NOWHERE)
         answer = asyncio.create_task(ask(connection, "HINDI/1.html"))
         await asyncio.sleep(0)
         connection.close()

@@ -229,8 +229,8 @@ async def test_no_lookup_is_left_however_many_are_to_be_made(
         await platform.put(HINDI, story_id, words_of(HINDI, f"{story_id}"))
     await platform.index_all()
     held = platform.upkeep
-    await held._passages.keep_up()
-    await upkeep.settle_all(held._index, held._passages, platform.ledger, held._detection)
+    await held.passages.keep_up()
+    await upkeep.settle_all(held.index, held.passages, platform.ledger, held.detection)
     assert await platform.ledger.do(submissions.count_unsettled) == 0
 
 

@@ -20,7 +20,7 @@ from neardup.ledger import Ledger, files, stories
 from neardup.pages.results import ReadFailed, TextResult
 from neardup.pages.store import Pages
 from neardup.pipeline.index_sync import admit_version, catch_up
-from neardup.pipeline.passage_sync import open_passages
+from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.upkeep import Upkeep
 from neardup.query.check import Checker, CheckResult, Submission
 from neardup.query.submissions import Submissions
@@ -60,9 +60,8 @@ class CheckedLedger:
         self.read = self._read
         self._pages = Pages(Content(url=f"file:{ledger.path.parent}"), files.name_submitted_folder(ledger.path))
         texts = texts_by(self._to_compare)
-        parts = self.index, passages, ledger, texts, detection, VERSION
-        self.checker = Checker(*parts)
-        self.upkeep = Upkeep(*parts)
+        self.checker = Checker(self.index, passages, ledger, texts, detection, VERSION)
+        self.upkeep = Upkeep(self.index, PassageSync(passages, ledger), ledger, texts, detection, VERSION)
         self.submissions = Submissions(self.checker, ledger, texts, detection, MAX_BYTES, languages=SHIPPED)
 
     async def _to_compare(self, story: Story) -> TextResult:

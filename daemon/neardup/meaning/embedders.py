@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from neardup.config import Meaning
 from neardup.errors import Fatal, Misuse, Transient, needs_extra
@@ -68,7 +69,6 @@ async def probe(embedder: Embedder) -> Vectors:
 
 
 def is_same_model(vector: Vectors, other: Vectors) -> bool:
-    """Whether two probes are those of one model."""
     return vector.shape == other.shape and float(vector @ other) >= SAME_MODEL
 
 
@@ -151,31 +151,28 @@ def open_session(model: str | bytes) -> "InferenceSession":
     return InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-class HttpModel:
+class HttpModel(Struct):
     """The embedder: `url` is the whole address, `headers` go with each request, `prefix` stands before each text."""
 
-    def __init__(
-        self, url: str, model: str, *, headers: Mapping[str, str], prefix: str = "", timeout_seconds: float = 60
-    ) -> None:
-        self.model = model
-        self._url = url
-        self._headers = headers
-        self._prefix = prefix
-        self._timeout_seconds = timeout_seconds
+    url: str
+    model: str
+    headers: Mapping[str, str]
+    prefix: str = ""
+    timeout_seconds: float = 60
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        body = {"model": self.model, "input": [self._prefix + text for text in texts], "encoding_format": "float"}
+        body = {"model": self.model, "input": [self.prefix + text for text in texts], "encoding_format": "float"}
         answer = await retry_call("embed", lambda: self._post(body))
         return check_vectors(_read_vectors(answer, len(texts)), len(texts), "meaning.url")
 
     async def _post(self, body: Mapping[str, object]) -> bytes:
         import aiohttp  # noqa: PLC0415 - 0.3 s, for installations with a URL only
 
-        timeout = aiohttp.ClientTimeout(total=self._timeout_seconds)
+        timeout = aiohttp.ClientTimeout(total=self.timeout_seconds)
         try:
             async with (
-                aiohttp.ClientSession(timeout=timeout, headers=self._headers) as session,
-                session.post(self._url, json=body, allow_redirects=False) as answer,
+                aiohttp.ClientSession(timeout=timeout, headers=self.headers) as session,
+                session.post(self.url, json=body, allow_redirects=False) as answer,
             ):
                 status, content = answer.status, await answer.read()
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:

@@ -177,7 +177,6 @@ def drop_from_queue(db: sqlite3.Connection, ids: Sequence[int]) -> None:
 
 
 def count_waiting(db: sqlite3.Connection) -> int:
-    """How many stories wait."""
     return int(db.execute("SELECT count(*) FROM queue").fetchone()[0])
 
 
@@ -245,7 +244,6 @@ def read_held(db: sqlite3.Connection, ids: Collection[int]) -> dict[int, tuple[L
 
 
 def count_stories(db: sqlite3.Connection) -> dict[Language, int]:
-    """How many stories of each language have vectors."""
     return dict(db.execute("SELECT language, count(*) FROM codes GROUP BY language ORDER BY language").fetchall())
 
 

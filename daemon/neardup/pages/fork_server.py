@@ -43,7 +43,6 @@ class ForkServer:
 
     @property
     def pid(self) -> int:
-        """The id of the process."""
         return self._process.pid
 
     def fork(self, reader_end: int, record: int, modules: Sequence[str]) -> None:
@@ -101,7 +100,6 @@ def start_server() -> None:
 
 @atexit.register
 def end_server() -> None:
-    """End the server of this process, if one runs."""
     while _running:
         _running.pop().end()
 

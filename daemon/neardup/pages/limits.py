@@ -66,38 +66,37 @@ def stop_reason(tally: Tally, share: float, after: int) -> Literal["failing", "r
     return None
 
 
-class CircuitBreaker:
+class CircuitBreaker(Struct):
     """Passes reads on to `read` until more than `share` of the recent answers are store errors."""
 
-    def __init__(self, read: ReadPages, share: float, after: int) -> None:
-        self._read = read
-        self._share = share
-        self._after = after
-        self._tally = Tally()
+    read: ReadPages
+    share: float
+    after: int
+    tally: Tally = Tally()
 
     async def __call__(self, stories: StoryColumns, etags: Sequence[str | None], deliver: Deliver) -> None:
         """Read pages.  Raises what `read` and `deliver` raise, and StoreDown or Fatal when it ends the run."""
 
         async def judge(read: PagesRead) -> None:
-            self._tally = count_answers(self._tally, "fine", self._after, len(read.stories))
+            self.tally = count_answers(self.tally, "fine", self.after, len(read.stories))
             for story, result in read.others:
                 self._judge(story, result)
             await deliver(read)
 
-        await self._read(stories, etags, judge)
+        await self.read(stories, etags, judge)
 
     def _judge(self, story: Story, result: PageResult) -> None:
         failure = result if isinstance(result, ReadFailed) else None
         answer = "fine" if failure is None else ANSWERS.get(failure.reason, "fine")  # others are the page's fault
-        self._tally = count_answers(self._tally, answer, self._after)
+        self.tally = count_answers(self.tally, answer, self.after)
         if failure is not None and answer != "fine":
             self._stop_if_failing("pages of works" if is_work(story.id) else "pages", failure.error)
 
     def _stop_if_failing(self, what: str, error: str) -> None:
         """Raise StoreDown or Fatal if the store has failed too often; `error` is its latest."""
-        failed, requests = self._tally.failed, self._tally.requests
+        failed, requests = self.tally.failed, self.tally.requests
         pages = f"all of {requests:,} {what}" if failed == requests else f"{failed:,} of the last {requests:,} {what}"
-        match stop_reason(self._tally, self._share, self._after):
+        match stop_reason(self.tally, self.share, self.after):
             case "refusing":
                 raise Fatal(f"the object store refused {pages}, the last time: {error}")
             case "failing":
@@ -126,7 +125,6 @@ class AdaptiveLimit:
 
     @property
     def in_flight(self) -> int:
-        """The number of requests in flight."""
         return min(self.asked, self.limit)
 
     async def enter(self, count: int) -> None:

@@ -29,7 +29,6 @@ from neardup.pages.reader_process import (
     READ,
     SHOW,
     Answers,
-    Greeting,
     Request,
     Settings,
     list_contents,
@@ -111,7 +110,6 @@ class ReaderPool:
 
     @property
     def pids(self) -> list[int]:
-        """The ids of the running processes."""
         return [connection.pid for connection in self._connections if connection.pid is not None]
 
     @property
@@ -210,7 +208,6 @@ class ReaderPool:
         return cast("PageResult", await self._read(FINGERPRINT, story, etag, alone=alone))
 
     async def read_text(self, story: Story) -> TextResult:
-        """Read a story's text."""
         return cast("TextResult", await self._read(SHOW, story))
 
     async def prepare(self, page: bytes) -> TextResult:
@@ -417,7 +414,7 @@ async def _begin_start(settings: Settings, connections: list[ReaderConnection]) 
         raise
     finally:
         os.close(descriptor)
-    connections.append(await connect_reader(pool_end, record, _find_refusal, settings))
+    connections.append(await connect_reader(pool_end, record, fingerprint_version.version(), settings))
     return server
 
 
@@ -458,10 +455,3 @@ def _wait_or_kill(pids: Iterable[int]) -> None:
                 if not ends.poll(max(0.0, deadline - time.monotonic()) * 1000):
                     signal.pidfd_send_signal(process, signal.SIGKILL)
                     ends.poll()
-
-
-def _find_refusal(greeting: Greeting) -> Fatal | None:
-    """Why a process with this greeting cannot be used, or None."""
-    if greeting != fingerprint_version.version():
-        return Fatal("the program was replaced while it ran; start it again")
-    return None

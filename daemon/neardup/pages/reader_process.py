@@ -143,30 +143,29 @@ OPERATIONS: dict[str, Callable[[PageRequest, Page, PageStory], object]] = {
 }
 
 
-class _Answered:
+class _Answered(Struct):
     """The answers to a request that are yet to be sent."""
 
-    def __init__(self) -> None:
-        self._at: list[int] = []
-        self._headers: list[bytes] = []
-        self._rests: list[bytes] = []
-        self._marks: dict[int, Marks] = {}
-        self.others: dict[int, object] = {}
-        self.seconds: list[float] = []
-        self.fetching: list[float] = []
-        self.repeats: list[Transient] = []
+    at: list[int] = field(default_factory=list)
+    headers: list[bytes] = field(default_factory=list)
+    rests: list[bytes] = field(default_factory=list)
+    marks: dict[int, Marks] = field(default_factory=dict)
+    others: dict[int, object] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+    fetching: list[float] = field(default_factory=list)
+    repeats: list[Transient] = field(default_factory=list)
 
     def add(self, place: int, page: PageFingerprinted) -> None:
         header, rest = pack(page)
         if page.marks:
-            self._marks[len(self._at)] = page.marks
-        self._at.append(place)
-        self._headers.append(header)
-        self._rests.append(rest)
+            self.marks[len(self.at)] = page.marks
+        self.at.append(place)
+        self.headers.append(header)
+        self.rests.append(rest)
 
     def message(self) -> Answers:
-        records = Records(b"".join(self._headers), b"".join(self._rests), self._marks)
-        return Answers(self._at, records, array("f", self.seconds).tobytes(), self.others, self.fetching, self.repeats)
+        records = Records(b"".join(self.headers), b"".join(self.rests), self.marks)
+        return Answers(self.at, records, array("f", self.seconds).tobytes(), self.others, self.fetching, self.repeats)
 
 
 class _ReaderProcess:

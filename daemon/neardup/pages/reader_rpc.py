@@ -12,13 +12,13 @@ import pickle
 import signal
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, cast
 
 from msgspec import Struct
 
-from neardup.errors import NeardupError, OverBudget, ReaderDied, Transient
+from neardup.errors import Fatal, NeardupError, OverBudget, ReaderDied, Transient
 from neardup.pages.watchdog import NO_PAGE, Record, Stillness, WatchedProcess, watch
 from neardup.telemetry.log import log
 
@@ -53,19 +53,16 @@ class _RequestUnderWay(Struct):
         self.arrived.put_nowait(answers)
 
 
-ReasonToRefuse = Callable[[Any], NeardupError | None]  # a process's greeting -> why it cannot be used, or None
-
-
 class ReaderConnection(asyncio.Protocol):
     """Requests under way in one reader process; made by `connect_reader`.
 
     The process's first message is its greeting.
     """
 
-    def __init__(self, sock: socket.socket, record: Record, reason_to_refuse: ReasonToRefuse) -> None:
+    def __init__(self, sock: socket.socket, record: Record, greeting: str) -> None:
         self._socket = sock
         self._record = record
-        self._reason_to_refuse = reason_to_refuse
+        self._greeting = greeting
         self._process: WatchedProcess | None = None
         self._stillness: Stillness | None = None
         self._greeted_or_ended = asyncio.Event()
@@ -151,7 +148,6 @@ class ReaderConnection(asyncio.Protocol):
             self.send(requests)
 
     def send(self, message: object) -> None:
-        """Queue a message to be sent."""
         assert self._transport is not None
         pickled = pickle.dumps(message)
         self._transport.write(LENGTH.pack(len(pickled)) + pickled)
@@ -188,8 +184,8 @@ class ReaderConnection(asyncio.Protocol):
             except OSError:  # it was killed since
                 self._end()
                 return
-            self._refusal = self._reason_to_refuse(message)
-            if self._refusal is not None:
+            if message != self._greeting:
+                self._refusal = Fatal("the program was replaced while it ran; start it again")
                 self._end()
             self._greeted_or_ended.set()
             return
@@ -242,11 +238,9 @@ class ReaderConnection(asyncio.Protocol):
         return ReaderDied(computing=number == computed)
 
 
-async def connect_reader(
-    sock: socket.socket, record: Record, reason_to_refuse: ReasonToRefuse, settings: object
-) -> ReaderConnection:
+async def connect_reader(sock: socket.socket, record: Record, greeting: str, settings: object) -> ReaderConnection:
     """Connect to the process at the other end of a socket; `settings` is the first message that it receives."""
-    connection = ReaderConnection(sock, record, reason_to_refuse)
+    connection = ReaderConnection(sock, record, greeting)
     await asyncio.get_running_loop().create_unix_connection(lambda: connection, sock=sock)
     connection.send(settings)
     return connection

@@ -97,7 +97,6 @@ def open_transfers(contents: Iterable[AnyContent], control_socket: int) -> "Tran
 
 
 def make_path(content: AnyContent, story: Story) -> str:
-    """A story's page, as a path below content.url."""
     return make_paths(content, StoryColumns.of([story]))[0]
 
 

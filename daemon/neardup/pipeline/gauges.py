@@ -88,7 +88,6 @@ def _set_verdict_gauges(db: sqlite3.Connection) -> None:
 
 
 def _set_recalls(db: sqlite3.Connection, measure: Measure, recall: Any, interval: Any) -> None:
-    """Set what a self-check measured last."""
     _, measured = self_checks.read_latest_recalls(db, measure) or (0, ())
     shares, ends = dict[tuple[str, str], float](), dict[tuple[str, str, str], float]()
     for result in measured:
@@ -143,7 +142,6 @@ def connect_gauges(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -
 
 
 def describe_bottleneck(pipeline: Pipeline[Any, Any, Any], requests: AdaptiveLimit) -> str:
-    """The bottleneck of a run, described for operators."""
     match pipeline.limiting:
         case "source":
             return "the listing"

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from neardup.config import Detection
@@ -43,15 +44,14 @@ STORIES_PER_STEP = 256
 STORIES_A_NIGHT = 50_000  # at most
 
 
-class IndexCheck:
+class IndexCheck(Struct):
     """Compares and repairs the index of one run, which must be in step with the ledger; counts in `faults`."""
 
-    def __init__(self, index: Index, ledger: Ledger, detection: Detection, version: str) -> None:
-        self.faults = IndexFaults()
-        self._index = index
-        self._ledger = ledger
-        self._detection = detection
-        self._version = version
+    index: Index
+    ledger: Ledger
+    detection: Detection
+    version: str
+    faults: IndexFaults = field(default_factory=IndexFaults)
 
     async def run(self) -> None:
         """Compare until a sample is whole, repairing the index; then look up again what needs it.
@@ -60,9 +60,9 @@ class IndexCheck:
         """
         await self._repair()
         # a sweep that is owed finds all pairs
-        if await self._ledger.do(outbox.are_lookups_in_doubt) and not await self._ledger.do(runs.owes_sweep):
+        if await self.ledger.do(outbox.are_lookups_in_doubt) and not await self.ledger.do(runs.owes_sweep):
             await self._look_up_again()
-        await self._ledger.do(outbox.prove_lookups)
+        await self.ledger.do(outbox.prove_lookups)
 
     async def _repair(self) -> None:
         """Repair the index until a sample is whole."""
@@ -74,23 +74,23 @@ class IndexCheck:
                 if is_wide or nth == ROUNDS - 1:
                     await self._rebuild()
                     return
-                await self._index.restore(incomplete)
+                await self.index.restore(incomplete)
             except IndexDamaged:
                 self.faults.rebuilds += 1
-                await catch_up(self._index, self._ledger, self._version)
+                await catch_up(self.index, self.ledger, self.version)
                 return
             INDEX_REPAIRS.labels("restored").inc()
             self.faults.restored += len(incomplete)
 
     async def _compare(self) -> tuple[list[Change], bool]:
         """The stories of a new sample that lack entries, and whether the loss calls for a rebuild."""
-        sample = await self._ledger.do(versions.sample_inserts, SAMPLE)
-        missing = await self._index.count_missing(sample)
+        sample = await self.ledger.do(versions.sample_inserts, SAMPLE)
+        missing = await self.index.count_missing(sample)
         incomplete = [story for story, n in zip(sample, missing, strict=True) if n]
-        is_wide = is_widespread(sample, incomplete) or await counts_differ(self._index, self._ledger)
+        is_wide = is_widespread(sample, incomplete) or await counts_differ(self.index, self.ledger)
         self.faults.sampled += len(sample)
         if incomplete or is_wide:
-            await self._ledger.do(outbox.doubt_lookups)  # before a repair hides the loss
+            await self.ledger.do(outbox.doubt_lookups)  # before a repair hides the loss
             self.faults.incomplete += len(incomplete)
             self.faults.missing += sum(missing)
             INDEX_MISSING.inc(sum(missing))
@@ -104,19 +104,19 @@ class IndexCheck:
         return incomplete, is_wide
 
     async def _rebuild(self) -> None:
-        await rebuild(self._index, self._ledger, self._version)
+        await rebuild(self.index, self.ledger, self.version)
         INDEX_REPAIRS.labels("rebuilt").inc()
         self.faults.rebuilds += 1
 
     async def _look_up_again(self) -> None:
         """Look up and nominate the stories that were looked up since the index was last known to be whole."""
-        number = await self._ledger.do(outbox.read_proven_number)
-        while page := await self._ledger.do(versions.list_inserts_after, number, STORIES_PER_LOOKUP):
-            matches = await find_matches(self._index, self._ledger, self._detection, page)
+        number = await self.ledger.do(outbox.read_proven_number)
+        while page := await self.ledger.do(versions.list_inserts_after, number, STORIES_PER_LOOKUP):
+            matches = await find_matches(self.index, self.ledger, self.detection, page)
             if matches is None:
-                await catch_up(self._index, self._ledger, self._version)
+                await catch_up(self.index, self.ledger, self.version)
                 raise Transient("the index has lost data meanwhile", "index_lost")
-            await self._ledger.do(nominate_again, matches)
+            await self.ledger.do(nominate_again, matches)
             self.faults.looked_up_again += len(page)
             number = page[-1].number
         if self.faults.looked_up_again:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from neardup.config import Run as RunSection
 from neardup.core.candidates.banding import Numbers
@@ -183,27 +184,26 @@ def _count(ranges: Sequence[Range]) -> int:
     return sum(last - first + 1 for first, last in ranges)
 
 
-class PassageReading:
+class PassageReading(Struct):
     """Fills the gaps of a passage index that the calling process may write; `counts` has the results by name.
 
     `read` reads pages, and raises StoreDown if the store fails.
     """
+
+    sync: PassageSync
+    ledger: Ledger
+    read: ReadPages
+    counts: Counter[str] = field(default_factory=Counter)
+    repairing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     def of_pool(cls, sync: PassageSync, ledger: Ledger, readers: "ReaderPool", section: RunSection) -> Self:
         """A reading by a reader pool, which the circuit breaker of [run] ends."""
         return cls(sync, ledger, CircuitBreaker(readers.read_all, section.breaker_share, section.breaker_after))
 
-    def __init__(self, sync: PassageSync, ledger: Ledger, read: ReadPages) -> None:
-        self.counts: Counter[str] = Counter()
-        self._sync = sync
-        self._ledger = ledger
-        self._read = read
-        self._repairing = asyncio.Lock()
-
     async def count_missing(self) -> int:
         """How many stories are missing, counted to MOST_COUNTED."""
-        return await self._ledger.do(passages.count_missing, await self._sync.list_held_ranges())
+        return await self.ledger.do(passages.count_missing, await self.sync.list_held_ranges())
 
     async def run(self, stop: asyncio.Event, advance: Callable[[int], None] = lambda done: None) -> bool:
         """Read until nothing is missing or `stop` is set; returns whether it was not.
@@ -213,11 +213,11 @@ class PassageReading:
         A story whose text has changed, or that has no text any more, is left to the run that lists it.  A story at
         which the store failed stays missing, so that the next call tries again.  Raises StoreDown and Fatal.
         """
-        await self._sync.catch_up()
-        before, held = self.counts.copy(), await self._sync.list_held_ranges()
+        await self.sync.catch_up()
+        before, held = self.counts.copy(), await self.sync.list_held_ranges()
         if missing := await self.count_missing():
             log.warning("the passage index lacks stories; their pages are read again", stories=missing)
-        for first, last in await self._ledger.do(passages.find_gaps, held):
+        for first, last in await self.ledger.do(passages.find_gaps, held):
             end = last if held and last < held[-1][1] else None
             if stop.is_set() or not await self._fill(first, last, end, stop, advance):
                 break
@@ -231,9 +231,9 @@ class PassageReading:
         `show` is called with the number of stories that are done and how many were missing.  Returns whether `stop` was
         not set before the end.
         """
-        await self._sync.start()
-        for damage in await asyncio.to_thread(lambda: list(self._sync.index.check())):
-            await drop_damaged_segment(self._sync.index, damage)
+        await self.sync.start()
+        for damage in await asyncio.to_thread(lambda: list(self.sync.index.check())):
+            await drop_damaged_segment(self.sync.index, damage)
         if missing := await self.count_missing():
             show(0, missing)
         return await self.run(stop, lambda done: show(done, missing))
@@ -244,9 +244,9 @@ class PassageReading:
         The stories are read even if the run is to stop: it stops at the latest when its grace period is over, and does
         not write what it could not look up.
         """
-        async with self._repairing:
-            await drop_damaged_segment(self._sync.index, damage)
-            self._sync.begin_again()
+        async with self.repairing:
+            await drop_damaged_segment(self.sync.index, damage)
+            self.sync.begin_again()
             await self.run(asyncio.Event())
 
     async def _fill(
@@ -258,13 +258,13 @@ class PassageReading:
         committed meanwhile.
         """
         unwritten, after, in_memory = first, first - 1, 0
-        while stories := await self._ledger.do(passages.list_next_missing, after + 1, last, STORIES_AT_A_TIME):
+        while stories := await self.ledger.do(passages.list_next_missing, after + 1, last, STORIES_AT_A_TIME):
             results = await self._read_all([missing.story for missing in stories], stop)
             if results is None:
                 await self._flush(unwritten, after)
                 return False
             rows = [self._make_row(missing, result) for missing, result in zip(stories, results, strict=True)]
-            await asyncio.to_thread(self._sync.index.insert, [row for row in rows if row is not None])
+            await asyncio.to_thread(self.sync.index.insert, [row for row in rows if row is not None])
             for number in (missing.number for missing, row in zip(stories, rows, strict=True) if row is None):
                 await self._flush(unwritten, number - 1)
                 unwritten = number + 1
@@ -286,7 +286,7 @@ class PassageReading:
             results.update((story_id, read.pages.page(n)) for n, story_id in enumerate(read.stories.ids))
             results.update((story.id, result) for story, result in read.others)
 
-        reading = asyncio.create_task(self._read(StoryColumns.of(stories), [None] * len(stories), keep))
+        reading = asyncio.create_task(self.read(StoryColumns.of(stories), [None] * len(stories), keep))
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -327,8 +327,8 @@ class PassageReading:
     async def _flush(self, first: int, last: int) -> None:
         """Make a segment, unless the range is empty."""
         if first <= last:
-            await self._sync.catch_up()  # the outbox may have some of these stories
-            await self._sync.flush(first, last)
+            await self.sync.catch_up()  # the outbox may have some of these stories
+            await self.sync.flush(first, last)
 
 
 async def drop_damaged_segment(index: PassageIndex, damage: PassagesDamaged | Damage) -> None:

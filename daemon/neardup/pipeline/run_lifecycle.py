@@ -40,24 +40,19 @@ class Job(Protocol[Summary_co]):
     @property
     def progress(self) -> Progress:
         """What it does now, and how far it is."""
-        ...
 
     @property
     def watermark(self) -> int | None:
         """The watermark to record when the job is done, in milliseconds."""
-        ...
 
     async def prepare(self) -> None:
         """Do what must succeed before the start of the job is recorded."""
-        ...
 
     async def collect_facts(self) -> dict[str, object]:
         """What is known of the job before its work, for the log line of its start."""
-        ...
 
     async def work(self, run_id: int, /) -> bool:
         """Do the job; returns whether it ended by itself, not by a stop."""
-        ...
 
 
 class Hook(Struct, frozen=True):

@@ -85,7 +85,6 @@ class JobsInProgress:
         return len(new)
 
     def remove(self, keys: Sequence[Hashable]) -> None:
-        """Remove jobs that are written."""
         for key in keys:
             self._positions.pop(key, None)
         self._written.set()
@@ -107,7 +106,6 @@ class BlockQueue(Generic[B]):
         self._filled, self._drained = asyncio.Event(), asyncio.Event()
 
     def qsize(self) -> int:
-        """The number of items."""
         return self._size
 
     def empty(self) -> bool:
@@ -126,7 +124,6 @@ class BlockQueue(Generic[B]):
         return count
 
     async def wait_for_room(self) -> None:
-        """Wait until there is room."""
         while self.full():
             self._drained.clear()
             await self._drained.wait()

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 import numpy as np
@@ -88,7 +88,6 @@ class SweepCheckpoint(Struct):
         return cls(**recorded) if recorded.get("basis") == basis else cls(basis)
 
     async def save(self, ledger: Ledger) -> None:
-        """Record it."""
         await ledger.do(runs.put, CHECKPOINT, json.dumps(asdict(self)))
 
 
@@ -130,86 +129,74 @@ async def load_fingerprints(
     return arrays
 
 
-class Sweep:
+class Sweep(Struct):
     """One sweep, for `run_lifecycle.carry_out`.  Raises Fatal for errors that an operator must fix."""
 
-    watermark = None  # no listing is read
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        detection: Detection,
-        version: str,
-        *,
-        section: RunSection,
-        open_readers: OpenReaderPool,
-        stop: asyncio.Event,
-        watch: Watch,
-    ) -> None:
-        self.summary = SweepSummary("sweep")
-        self._ledger = ledger
-        self._detection = detection
-        self._version = version
-        self._section = section
-        self._open_readers = open_readers
-        self._stop = stop
-        self._watch = watch
-        self.progress = Progress()
-        self._size = 0  # stories of all languages
-        self._done = 0  # those of the languages that are done
+    watermark: ClassVar[None] = None  # no listing is read
+    ledger: Ledger
+    detection: Detection
+    version: str
+    section: RunSection
+    open_readers: OpenReaderPool
+    stop: asyncio.Event
+    watch: Watch
+    summary: SweepSummary = field(default_factory=lambda: SweepSummary("sweep"))
+    progress: Progress = field(default_factory=Progress)
+    size: int = 0  # stories of all languages
+    done: int = 0  # those of the languages that are done
 
     async def prepare(self) -> None:
         """Raise Fatal unless the ledger holds fingerprints of this program's version."""
-        await admit_ledger_version(self._ledger, self._version)
+        await admit_ledger_version(self.ledger, self.version)
 
     async def collect_facts(self) -> dict[str, object]:
         """The number of stories to compare."""
-        return {"stories": sum((await self._ledger.do(count_by_language)).values())}
+        return {"stories": sum((await self.ledger.do(count_by_language)).values())}
 
     async def work(self, _: int) -> bool:
         """Nominate and verify every pair of stories in the ledger; returns whether none is left."""
         with (
-            closing(await open_passages(self._ledger)) as index,
-            make_scratch_folder(self._ledger.path, "sweep") as scratch,
+            closing(await open_passages(self.ledger)) as index,
+            make_scratch_folder(self.ledger.path, "sweep") as scratch,
         ):
-            sync = PassageSync(index, self._ledger)
-            async with aclosing(self._open_readers()) as readers:
-                reading = PassageReading.of_pool(sync, self._ledger, readers, self._section)
-                if not await reading.mend(self._stop, self._show_reading):
+            sync = PassageSync(index, self.ledger)
+            async with aclosing(self.open_readers()) as readers:
+                reading = PassageReading.of_pool(sync, self.ledger, readers, self.section)
+                if not await reading.mend(self.stop, self._show_reading):
                     return False
                 texts = Texts(readers.read_to_compare)
-                verifier = Verifier(self._ledger, self._detection, algorithm(), texts, self._count_flags)
+                verifier = Verifier(self.ledger, self.detection, algorithm(), texts, self._count_flags)
                 ended = await self._sweep(verifier, sync, scratch)
                 if ended:
                     await verifier.match_serials()
         if ended:
-            await self._ledger.do(runs.owe_sweep, owed=False)
+            await self.ledger.do(runs.owe_sweep, owed=False)
         return ended
 
     async def _sweep(self, verifier: Verifier, sync: PassageSync, scratch: Path) -> bool:
-        checkpoint = await SweepCheckpoint.load(self._ledger, self._detection)
-        sizes = await self._ledger.do(count_by_language)
-        self._size = sum(sizes.values())
-        stop, show = self._stop, self._show_passages
-        passages = PassageSweep(sync, self._ledger, self._detection, scratch, stop=stop, show=show)
+        checkpoint = await SweepCheckpoint.load(self.ledger, self.detection)
+        sizes = await self.ledger.do(count_by_language)
+        self.size = sum(sizes.values())
+        stop, show = self.stop, self._show_passages
+        passages = PassageSweep(sync, self.ledger, self.detection, scratch, stop=stop, show=show)
         if not await passages.find_common(checkpoint.through):
             return False
         self.summary.common_passages = passages.common
         await self._verify(verifier)  # candidates that an interrupted sweep left pending
-        self._done = sum(size for language, size in sizes.items() if language in checkpoint.languages)
+        self.done = sum(size for language, size in sizes.items() if language in checkpoint.languages)
         left = {Language(language): size for language, size in sizes.items() if language not in checkpoint.languages}
-        fingerprints = await load_fingerprints(self._ledger, left, checkpoint.basis["last_change"], self._stop)
+        fingerprints = await load_fingerprints(self.ledger, left, checkpoint.basis["last_change"], self.stop)
         for language, size in left.items():
             if not await self._sweep_language(language, fingerprints.pop(language)):
                 return False
             checkpoint.languages.append(language)
-            await checkpoint.save(self._ledger)
+            await checkpoint.save(self.ledger)
             await self._verify(verifier)
-            self._done += size
+            self.done += size
             self._show(0)
         if not await self._sweep_passages(passages, checkpoint, verifier):
             return False
-        await self._ledger.do(runs.put, CHECKPOINT, "{}")
+        await self.ledger.do(runs.put, CHECKPOINT, "{}")
         return True
 
     async def _sweep_passages(self, passages: "PassageSweep", checkpoint: SweepCheckpoint, verifier: Verifier) -> bool:
@@ -222,28 +209,28 @@ class Sweep:
                 left_out += nominated.left_out
                 pending += nominated.candidates
                 checkpoint.through = nominated.through
-                await checkpoint.save(self._ledger)
+                await checkpoint.save(self.ledger)
                 if pending >= PENDING_PAIRS:
                     await self._verify(verifier)
                     pending = 0
         for language, pairs in left_out.items():
             log_left_out(language, pairs)
-        if self._stop.is_set():
+        if self.stop.is_set():
             return False
         await self._verify(verifier)
         return True
 
     async def _sweep_language(self, language: Language, stories: LanguageFingerprints) -> bool:
         """Record the candidates of a language; False if `stop` was set before the end."""
-        shortlist = Shortlist(stories, self._detection.of(language).max_matches)
+        shortlist = Shortlist(stories, self.detection.of(language).max_matches)
         await self._nominate(language, stories, shortlist)
         shortlisted, cut = await asyncio.to_thread(len, shortlist), shortlist.cut  # `len` sorts what was added last
         for page in shortlist.pages(ROWS_PER_COMMIT):
-            if self._stop.is_set():
+            if self.stop.is_set():
                 break
             pairs = [(story_id, match, language) for story_id, match in page]
-            await self._ledger.do(record_pairs, pairs, self._detection, cut, by_passages=False)
-        if self._stop.is_set():
+            await self.ledger.do(record_pairs, pairs, self.detection, cut, by_passages=False)
+        if self.stop.is_set():
             return False
         self.summary.stories += len(stories.ids)
         self.summary.candidates += shortlisted
@@ -253,7 +240,7 @@ class Sweep:
 
     async def _nominate(self, language: Language, stories: LanguageFingerprints, shortlist: Shortlist) -> None:
         """Shortlist the pairs of a language until `stop` is set."""
-        detection = self._detection
+        detection = self.detection
         chunks = find_nominated_pairs(stories, detection.banding(language), detection.of(language).agreeing_rows)
 
         def shortlist_some() -> PairChunk | None:
@@ -264,24 +251,24 @@ class Sweep:
                     return chunk
             return None
 
-        while not self._stop.is_set() and (chunk := await asyncio.to_thread(shortlist_some)):
+        while not self.stop.is_set() and (chunk := await asyncio.to_thread(shortlist_some)):
             self._show(int(len(stories.ids) * chunk.done))
 
     def _show(self, done: int) -> None:
         """Report progress: `done` stories of the current language, and all stories of the languages before it."""
-        self.progress.enter("comparing", self._size, self._done + done)
-        self._watch(self.progress)
+        self.progress.enter("comparing", self.size, self.done + done)
+        self.watch(self.progress)
 
     def _show_reading(self, done: int, missing: int) -> None:
         self.progress.enter("reading passages again", missing, done)
-        self._watch(self.progress)
+        self.watch(self.progress)
 
     def _show_passages(self, done: float) -> None:
-        self.progress.enter("comparing passages", self._size, int(self._size * done))
-        self._watch(self.progress)
+        self.progress.enter("comparing passages", self.size, int(self.size * done))
+        self.watch(self.progress)
 
     async def _verify(self, verifier: Verifier) -> None:
-        self.progress.enter("verifying", await self._ledger.do(candidates.count_pending))
+        self.progress.enter("verifying", await self.ledger.do(candidates.count_pending))
         await verifier.drain()
 
     def _count_flags(self, new_flags: NewFlags, pairs: int) -> None:
@@ -289,7 +276,7 @@ class Sweep:
         for (_, kind), n in new_flags.items():
             self.summary.flagged[kind] += n
         self.progress.counts.add_flags(new_flags.items())
-        self._watch(self.progress)
+        self.watch(self.progress)
 
 
 class Nominated(Struct, frozen=True):
@@ -303,58 +290,52 @@ class Nominated(Struct, frozen=True):
     through: int
 
 
-class PassageSweep:
+class PassageSweep(Struct):
     """The join of one sweep: first `find_common`, then `nominate`; both call `show` with the share of it that is done.
 
     `scratch` is a folder for scratch files.  Both raise Fatal if the folder has no room, and PassagesDamaged.
     """
 
-    def __init__(
-        self,
-        passages: PassageSync,
-        ledger: Ledger,
-        detection: Detection,
-        scratch: Path,
-        *,
-        stop: asyncio.Event,
-        show: Callable[[float], None],
-    ) -> None:
-        self._passages = passages
-        self._ledger = ledger
-        self._detection = detection
-        self._scratch = scratch
-        self._ids_file = scratch / "ids.npy"  # by place; in memory they would take 8 bytes a story
-        self._stop = stop
-        self._show = show
-        self._names: Mapping[int, Language] = {}  # by the ledger's numbers of languages
-        self._language_of: LanguageOf = np.empty(0, np.uint8)  # by place
-        self._steps: Iterator[JoinStep] = iter(())
-        self.common = 0  # passages found to be common, once for each language
+    passages: PassageSync
+    ledger: Ledger
+    detection: Detection
+    scratch: Path
+    stop: asyncio.Event
+    show: Callable[[float], None]
+    names: Mapping[int, Language] = {}  # by the ledger's numbers of languages
+    language_of: LanguageOf = field(default_factory=lambda: np.empty(0, np.uint8))  # by place
+    steps: Iterator[JoinStep] = iter(())
+    common: int = 0  # passages found to be common, once for each language
+
+    @property
+    def ids_file(self) -> Path:
+        """The ids by place; in memory they would take 8 bytes a story."""
+        return self.scratch / "ids.npy"
 
     async def find_common(self, after: int) -> bool:
         """Read the index and record the common passages; False if `stop` was set before the end.
 
         `nominate` will leave out the pairs of which both stories have places up to `after`.
         """
-        self._names = await self._ledger.do(languages.map_names)
-        versions_gone = await self._ledger.do(passages.count_gone)  # before the stories are read: some may go meanwhile
+        self.names = await self.ledger.do(languages.map_names)
+        versions_gone = await self.ledger.do(passages.count_gone)  # before the stories are read: some may go meanwhile
         numbers, ids = await self._read_ids()
-        with translate_scratch_errors(self._scratch.parent):
-            await asyncio.to_thread(np.save, self._ids_file, ids)
+        with translate_scratch_errors(self.scratch.parent):
+            await asyncio.to_thread(np.save, self.ids_file, ids)
         del ids
         place_of = np.zeros(int(numbers.max(initial=0)) + 1, np.uint32)
         place_of[numbers] = np.arange(1, len(numbers) + 1, dtype=np.uint32)
-        self._language_of, copy_keys = await self._read_languages_and_keys(place_of, len(numbers))
-        most = self._detection.common_passage
-        self._steps = self._passages.index.join(place_of, self._language_of, copy_keys, most, self._scratch, after)
+        self.language_of, copy_keys = await self._read_languages_and_keys(place_of, len(numbers))
+        most = self.detection.common_passage
+        self.steps = self.passages.index.join(place_of, self.language_of, copy_keys, most, self.scratch, after)
         found = [np.empty(0, np.uint32)]
-        while not self._stop.is_set():
+        while not self.stop.is_set():
             steps = await asyncio.to_thread(self._take_next_steps)
             for common in (step.common for step in steps if len(step.common.hashes)):
                 await self._record_common(common, numbers, versions_gone)
                 found.append(common.hashes)
                 self.common += len(common.hashes)
-            self._show(steps[-1].done)
+            self.show(steps[-1].done)
             if steps[-1].is_read:
                 await self._drop_others(find_distinct(np.concatenate(found)))
                 return True
@@ -365,44 +346,44 @@ class PassageSweep:
 
         `numbers` are those of the stories, by place from 0; `versions_gone` is as in `_put_common`.
         """
-        can_reverify = await self._ledger.do(candidates.is_reverification_possible)
-        spoken = [self._names[number] for number in self._language_of[common.examples].tolist()]
+        can_reverify = await self.ledger.do(candidates.is_reverification_possible)
+        spoken = [self.names[number] for number in self.language_of[common.examples].tolist()]
         columns = (column.tolist() for column in common._replace(examples=numbers[common.examples - 1]))
         rows = list(zip(spoken, *columns, strict=True))
         for start in range(0, len(rows), ROWS_PER_COMMIT):
             part, affected = rows[start : start + ROWS_PER_COMMIT], set[int]()
             if can_reverify:
                 hashes = find_distinct(common.hashes[start : start + ROWS_PER_COMMIT])
-                recorded = await self._ledger.do(passages.map_common_languages, hashes)
+                recorded = await self.ledger.do(passages.map_common_languages, hashes)
                 unknown = np.setdiff1d(hashes, np.array(list(recorded), np.uint32))
-                affected.update(*(await read_holders(self._passages, self._ledger, unknown)).values())
-            await self._ledger.do(_put_common, part, versions_gone, affected)
+                affected.update(*(await read_holders(self.passages, self.ledger, unknown)).values())
+            await self.ledger.do(_put_common, part, versions_gone, affected)
 
     async def _drop_others(self, common: PassageHashes) -> None:
         """Record that all but these hashes, which ascend, are not common."""
-        dropped = np.setdiff1d(await self._ledger.do(passages.read_all_common), common)
+        dropped = np.setdiff1d(await self.ledger.do(passages.read_all_common), common)
         for start in range(0, len(dropped), COUNTED_AT_ONCE):
             part = dropped[start : start + COUNTED_AT_ONCE]
-            held = await read_holders(self._passages, self._ledger, part)
+            held = await read_holders(self.passages, self.ledger, part)
             holders_of: dict[int, Holders] = {hash_: held.get(hash_, {}) for hash_ in part.tolist()}
-            await self._ledger.do(_drop_common, holders_of, self._detection)
+            await self.ledger.do(_drop_common, holders_of, self.detection)
 
     async def nominate(self) -> AsyncGenerator[Nominated, None]:
         """Record the candidates, some at a time, until all are or `stop` is set."""
-        ids = np.asarray(np.load(self._ids_file, mmap_mode="r"))
-        limits = np.zeros(max(self._names, default=0) + 1, np.int64)
-        for number, language in self._names.items():
-            limits[number] = self._detection.of(language).max_matches
-        while not self._stop.is_set() and (steps := await asyncio.to_thread(self._take_next_steps)):
+        ids = np.asarray(np.load(self.ids_file, mmap_mode="r"))
+        limits = np.zeros(max(self.names, default=0) + 1, np.int64)
+        for number, language in self.names.items():
+            limits[number] = self.detection.of(language).max_matches
+        while not self.stop.is_set() and (steps := await asyncio.to_thread(self._take_next_steps)):
             left_out, cut = Counter[Language](), set[int]()
             pairs = [pair for step in steps for pair in self._choose_best(step.pairs, ids, limits, left_out, cut)]
             for start in range(0, len(pairs), ROWS_PER_COMMIT):
-                if self._stop.is_set():
+                if self.stop.is_set():
                     return
                 part = pairs[start : start + ROWS_PER_COMMIT]
-                await self._ledger.do(record_pairs, part, self._detection, cut, by_passages=True)
+                await self.ledger.do(record_pairs, part, self.detection, cut, by_passages=True)
             yield Nominated(len(pairs), left_out, steps[-1].through)
-            self._show(steps[-1].done)
+            self.show(steps[-1].done)
 
     async def _read_languages_and_keys(self, place_of: Numbers, size: int) -> tuple[LanguageOf, Numbers]:
         """The language of each place and its copy key; incomplete if `stop` is set meanwhile.
@@ -412,8 +393,8 @@ class PassageSweep:
         """
         number = 0
         language_of, copy_keys = np.full(size + 1, DEAD, np.uint8), np.zeros(size + 1, np.uint32)
-        while not self._stop.is_set():
-            numbers, spoken, keys = await self._ledger.do(versions.list_holders_after, number, STORIES_PER_READ)
+        while not self.stop.is_set():
+            numbers, spoken, keys = await self.ledger.do(versions.list_holders_after, number, STORIES_PER_READ)
             if len(numbers):
                 number = int(numbers[-1])
             known = numbers < len(place_of)  # a story that was submitted meanwhile is looked up
@@ -427,8 +408,8 @@ class PassageSweep:
     async def _read_ids(self) -> tuple[Numbers, Ids]:
         """The numbers and the ids of all stories, by id; incomplete if `stop` is set meanwhile."""
         numbers, ids, story_id = [np.empty(0, np.uint32)], [np.empty(0, np.int64)], BEFORE_ALL
-        while not self._stop.is_set():
-            part, read = await self._ledger.do(versions.list_ids_after, story_id, STORIES_PER_READ)
+        while not self.stop.is_set():
+            part, read = await self.ledger.do(versions.list_ids_after, story_id, STORIES_PER_READ)
             if not len(part):
                 break
             numbers.append(part)
@@ -439,8 +420,8 @@ class PassageSweep:
     def _take_next_steps(self) -> list[JoinStep]:
         """The next steps of the join, for about STEP_SECONDS; none at its end."""
         deadline, steps = time.monotonic() + STEP_SECONDS, list[JoinStep]()
-        with translate_scratch_errors(self._scratch.parent):
-            for step in self._steps:
+        with translate_scratch_errors(self.scratch.parent):
+            for step in self.steps:
                 steps.append(step)
                 if step.is_read or time.monotonic() >= deadline:
                     break
@@ -450,12 +431,12 @@ class PassageSweep:
         self, pairs: SharedHashes, ids: Ids, limits: Counts, left_out: Counter[Language], cut: set[int]
     ) -> list[NominatedPair]:
         """The best matches of each story, best first; counts the others in `left_out`, their stories go to `cut`."""
-        best, others = select_best(pairs, self._language_of, limits)
-        left_out.update(self._names[number] for number in self._language_of[pairs.right[others]].tolist())
+        best, others = select_best(pairs, self.language_of, limits)
+        left_out.update(self.names[number] for number in self.language_of[pairs.right[others]].tolist())
         cut.update(ids[pairs.right[others] - 1].tolist())
-        rows = ids[pairs.right[best] - 1], ids[pairs.left[best] - 1], self._language_of[pairs.right[best]]
+        rows = ids[pairs.right[best] - 1], ids[pairs.left[best] - 1], self.language_of[pairs.right[best]]
         return [
-            (story, match, self._names[language])
+            (story, match, self.names[language])
             for story, match, language in zip(*(column.tolist() for column in rows), strict=True)
         ]
 

@@ -12,12 +12,12 @@ them are the best (`neardup.ledger.candidates`).
 import asyncio
 
 import numpy as np
+from msgspec import Struct
 
 from neardup.config import Detection
 from neardup.core.fingerprint.version import algorithm
 from neardup.core.verify.text import Text
 from neardup.errors import NeardupError, Transient
-from neardup.index.passages.index import PassageIndex
 from neardup.index.protocol import Index
 from neardup.ledger import (
     Ledger,
@@ -44,18 +44,15 @@ STORIES_PER_LOOKUP = 256
 EVERY_SECONDS = 10.0
 
 
-class Upkeep:
+class Upkeep(Struct):
     """Brings the indexes in step with the ledger, and looks up submitted stories once more."""
 
-    def __init__(  # noqa: PLR0917 - each is a part of its own
-        self, index: Index, passages: PassageIndex, ledger: Ledger, texts: Texts, detection: Detection, version: str
-    ) -> None:
-        self._index = index
-        self._passages = PassageSync(passages, ledger)
-        self._ledger = ledger
-        self._texts = texts
-        self._detection = detection
-        self._version = version
+    index: Index
+    passages: PassageSync
+    ledger: Ledger
+    texts: Texts
+    detection: Detection
+    version: str
 
     async def run(self) -> None:
         """Do what is due every EVERY_SECONDS until cancelled; what fails is logged once, and tried again.
@@ -76,13 +73,13 @@ class Upkeep:
 
     async def do_due_work(self) -> bool:
         """Do what is due now; returns False if nothing is, or another command is running, which does it."""
-        await self._ledger.do(submissions.remove_expired, now_ms())
-        await self._ledger.do(permissions.refresh, now_ms())
-        await self._ledger.do(removed_texts.keep_for, self._detection.remember_removed_days, now_ms())
-        if lock.read_holder(self._ledger.path) is not None or not await self._is_due():
+        await self.ledger.do(submissions.remove_expired, now_ms())
+        await self.ledger.do(permissions.refresh, now_ms())
+        await self.ledger.do(removed_texts.keep_for, self.detection.remember_removed_days, now_ms())
+        if lock.read_holder(self.ledger.path) is not None or not await self._is_due():
             return False
         try:
-            async with lock.lock_patiently(self._ledger.path, lock.SERVE):
+            async with lock.lock_patiently(self.ledger.path, lock.SERVE):
                 await self._settle()
         except Transient as error:
             if error.reason != "locked":
@@ -92,26 +89,25 @@ class Upkeep:
 
     async def _is_due(self) -> bool:
         for count in (submissions.count_unsettled, candidates.count_due_for_selection):
-            if await self._ledger.do(count):
+            if await self.ledger.do(count):
                 return True
-        return (await self._index.read_position()).applied != await self._ledger.do(outbox.read_last_seq)
+        return (await self.index.read_position()).applied != await self.ledger.do(outbox.read_last_seq)
 
     async def _settle(self) -> None:
-        await catch_up(self._index, self._ledger, self._version)
-        await self._passages.keep_up()
-        verifier = Verifier(self._ledger, self._detection, algorithm(), self._texts, lambda *_: None)
-        await settle(self._index, self._passages, self._ledger, self._detection)
-        await count_again(self._passages, self._ledger, self._detection)
-        await select_again(self._index, self._passages, self._ledger, self._detection, self._texts)
-        await self._ledger.do(serials.refresh)
-        await verifier.verify(take_fitting(await self._ledger.do(candidates.list_pending, BEFORE_ALL, BATCH)))
-        await find_returned(self._ledger, self._passages, self._detection)
-        await self._ledger.do(outbox.prune_changes, KEPT_CHANGES)
-        await self._ledger.do(submitted_pages.remove_unused, self._ledger.path)
+        await catch_up(self.index, self.ledger, self.version)
+        await self.passages.keep_up()
+        verifier = Verifier(self.ledger, self.detection, algorithm(), self.texts, lambda *_: None)
+        await settle(self.index, self.passages, self.ledger, self.detection)
+        await count_again(self.passages, self.ledger, self.detection)
+        await select_again(self.index, self.passages, self.ledger, self.detection, self.texts)
+        await self.ledger.do(serials.refresh)
+        await verifier.verify(take_fitting(await self.ledger.do(candidates.list_pending, BEFORE_ALL, BATCH)))
+        await find_returned(self.ledger, self.passages, self.detection)
+        await self.ledger.do(outbox.prune_changes, KEPT_CHANGES)
+        await self.ledger.do(submitted_pages.remove_unused, self.ledger.path)
 
 
 async def settle_all(index: Index, passages: PassageSync, ledger: Ledger, detection: Detection) -> None:
-    """Call `settle` until all are settled."""
     while await settle(index, passages, ledger, detection):
         pass
 

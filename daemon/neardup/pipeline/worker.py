@@ -124,7 +124,7 @@ class ListedStories:
         return was_set
 
 
-class Worker:
+class Worker(Struct):
     """Turns listed rows into outcomes.
 
     `load_known` loads what the ledger holds for story ids; `read` reads pages, unless they still have the given ETags;
@@ -132,26 +132,17 @@ class Worker:
     `is_retried` is read though its story has the same date on record, perhaps of another page.
     """
 
-    def __init__(
-        self,
-        load_known: Callable[[Sequence[int]], Awaitable[Mapping[int, Known]]],
-        read: ReadPages,
-        languages: Languages,
-        listed: ListedStories | None = None,
-        *,
-        is_retried: bool = False,
-    ) -> None:
-        self._listed = listed or ListedStories()
-        self._load_known = load_known
-        self._read = read
-        self._languages = languages
-        self._is_retried = is_retried
+    load_known: Callable[[Sequence[int]], Awaitable[Mapping[int, Known]]]
+    read: ReadPages
+    languages: Languages
+    listed: ListedStories = field(default_factory=ListedStories)
+    is_retried: bool = False
 
     async def admit(self, rows: Jobs) -> tuple[Jobs, Outcomes]:
         """The stories whose pages must be read, and the outcomes of the other rows.  Raises as `load_known` does."""
         if rows.bad:
             return rows[:0], Outcomes(NONE_MADE, [DeadLettered(row, row.reason, row.error) for row in rows.bad])
-        known, settled = await self._load_known(rows.stories.ids), self._refuse_unknown_languages(rows.stories)
+        known, settled = await self.load_known(rows.stories.ids), self._refuse_unknown_languages(rows.stories)
         if not known and not settled:
             return rows, Outcomes(NONE_MADE, [])
         versions = dict[int, StoredVersion]()
@@ -167,7 +158,7 @@ class Worker:
 
     def _refuse_unknown_languages(self, listed: StoryColumns) -> dict[int, Skipped | DeadLettered]:
         """The outcomes, by place, of dead letters in languages that the configuration had when they were listed."""
-        unknown = set(listed.languages).difference(self._languages)
+        unknown = set(listed.languages).difference(self.languages)
         return {
             n: DeadLettered(listed.story(n), Dead.BAD_LANGUAGE, f"unknown language {language!r}")
             for n, language in enumerate(listed.languages if unknown else ())
@@ -205,7 +196,7 @@ class Worker:
         shown = story.shown
         if known.name not in {None, story.name}:
             return DeadLettered(story, Dead.BAD_ID, f"the id {shown!r} has the number of the story {known.name!r}")
-        if self._listed.add(story, known):
+        if self.listed.add(story, known):
             pages = " and ".join(repr(page.path or f"of {page.language}") for page in (known, story))
             return DeadLettered(story, Dead.DUPLICATE_ID, f"the id {shown!r} is listed with two pages: {pages}")
         if known.updated_at is None or story.updated_at is None:
@@ -213,7 +204,7 @@ class Worker:
         if story.updated_at < known.updated_at:
             return Skipped(story, Skip.SUPERSEDED, was_asked=False)
         unchanged = story.updated_at == known.updated_at and story.language == known.language
-        return Skipped(story, Skip.UNCHANGED, was_asked=False) if unchanged and not self._is_retried else None
+        return Skipped(story, Skip.UNCHANGED, was_asked=False) if unchanged and not self.is_retried else None
 
     async def _read_once(self, jobs: Jobs, deliver: Deliver, *, is_last_try: bool) -> list[Story]:
         """Read pages, and return the stories that crashed; at the last try, that is their outcome instead."""
@@ -224,7 +215,7 @@ class Worker:
             if not is_last_try and (again := [story for story, result in read.others if _has_crashed(result)]):
                 others = [(story, result) for story, result in read.others if not _has_crashed(result)]
                 read = replace(read, others=others)
-            outcomes = make_outcomes(read, jobs.known, self._languages) if read.ids else None
+            outcomes = make_outcomes(read, jobs.known, self.languages) if read.ids else None
             unread.difference_update(ids)  # what has failed until here is named, and not lost
             crashed.extend(again)
             if outcomes is not None:
@@ -233,7 +224,7 @@ class Worker:
         known = jobs.known
         etags = [known[n].etag if n in known else None for n in jobs.stories.ids] if known else [None] * len(jobs)
         try:
-            await self._read(jobs.stories, etags, receive)
+            await self.read(jobs.stories, etags, receive)
         except NeardupError:
             raise
         except Exception as error:

@@ -13,10 +13,11 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from operator import itemgetter
 from typing import Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from neardup.config import Detection
@@ -70,7 +71,7 @@ class BatchLookup(Struct, frozen=True):
     passages: PassageLookup
 
 
-class Writer:
+class Writer(Struct, dict=True):
     """Looks up and writes the batches of one run; when this context ends, the index is in step with the ledger.
 
     Without an index, nothing is looked up, and only the passage index is kept in step.  `live_facts` returns what the
@@ -78,98 +79,86 @@ class Writer:
     a position to resume from; `committed` is called after each batch.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        index: Index | None,
-        detection: Detection,
-        version: str,
-        *,
-        passages: PassageSync,
-        index_wait: IndexWait,
-        run_id: int,
-        counts: Counts,
-        live_facts: Callable[[], dict[str, object]],
-        checkpoint: Callable[[int], Checkpoint | None],
-        committed: Callable[[], None],
-    ) -> None:
-        self._ledger = ledger
-        self._index = index
-        self._passages = passages
-        self._nomination = PassageNomination(passages, ledger, detection, most_recent=2 * MAX_BATCHES)
-        self._detection = detection
-        self._version = version
-        self._index_wait = index_wait
-        self._run_id = run_id
-        self._counts = counts
-        self._live_facts = live_facts
-        self._checkpoint = checkpoint
-        self._committed = committed
-        self._capped_languages = set[Language]()
-        self._large_buckets = LargeBuckets()
-        self._insert_task: asyncio.Task[bool] | None = None
-        self._index_lock = asyncio.Lock()  # of writes to the index
-        self._repairs = 0  # so far; a lookup during a repair is repeated
+    ledger: Ledger
+    index: Index | None
+    detection: Detection
+    version: str
+    passages: PassageSync
+    index_wait: IndexWait
+    run_id: int
+    counts: Counts
+    live_facts: Callable[[], dict[str, object]]
+    checkpoint: Callable[[int], Checkpoint | None]
+    committed: Callable[[], None]
+    capped_languages: set[Language] = field(default_factory=set)
+    large_buckets: "LargeBuckets" = field(default_factory=lambda: LargeBuckets())
+    insert_task: asyncio.Task[bool] | None = None
+    index_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # of writes to the index
+    repairs: int = 0  # so far; a lookup during a repair is repeated
+
+    @cached_property
+    def nomination(self) -> PassageNomination:
+        return PassageNomination(self.passages, self.ledger, self.detection, most_recent=2 * MAX_BATCHES)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._large_buckets.log()
+        self.large_buckets.log()
         if kind is None:
             await self.finish_insert()
-        elif self._insert_task is not None:
-            self._insert_task.cancel()
+        elif self.insert_task is not None:
+            self.insert_task.cancel()
             with suppress(asyncio.CancelledError, NeardupError):
-                await self._insert_task
+                await self.insert_task
 
     async def look_up(self, batch: Outcomes) -> BatchLookup | None:
         """Look up the stories of a batch that were fingerprinted; None if there are none, or no index.
 
         Stories with equal fingerprints share a lookup.  Several batches may be looked up at a time.
         """
-        if self._index is None or not len(batch.made):
+        if self.index is None or not len(batch.made):
             return None
         fresh = list(zip(batch.made.stories.ids, batch.made.band_fingerprints(), strict=True))
         groups = group_stories(fresh)
-        applied, found = await self._look_up_groups(self._index, groups)
-        return BatchLookup(fresh, groups, applied, found, await self._nomination.look_up(batch))
+        applied, found = await self._look_up_groups(self.index, groups)
+        return BatchLookup(fresh, groups, applied, found, await self.nomination.look_up(batch))
 
     async def _look_up_groups(self, index: Index, groups: Sequence[StoryGroup]) -> tuple[int, list[LookupResult]]:
         probes = [banded for _, banded in groups]
         with STAGE_SECONDS.labels("look_up").time():
-            applied, found = await self._index_wait.wait_for_answer("look_up", lambda: self._look_up(index, probes))
-        self._large_buckets.count([banded.language for banded in probes], found)
+            applied, found = await self.index_wait.wait_for_answer("look_up", lambda: self._look_up(index, probes))
+        self.large_buckets.count([banded.language for banded in probes], found)
         return applied, found
 
     async def write(self, batch: Outcomes, lookup: BatchLookup | None, resume: int) -> None:
         """Record a batch of outcomes of distinct stories, looked up before, and the position to resume from."""
-        index, nominees, common = self._index, dict[int, Nominee](), NONE_FOUND
+        index, nominees, common = self.index, dict[int, Nominee](), NONE_FOUND
         by_passages: Mapping[int, PassageMatches] = {}
         fresh = [] if lookup is None else lookup.fresh
         if index is not None and lookup is not None:
             with STAGE_SECONDS.labels("nominate").time():
                 nominees = await self._nominate(index, lookup)
-            by_passages, (_, common) = await self._nomination.nominate(lookup.passages)
-        self._counts.add(batch)
+            by_passages, (_, common) = await self.nomination.nominate(lookup.passages)
+        self.counts.add(batch)
         with STAGE_SECONDS.labels("commit").time():
-            left_out = await self._ledger.do(
+            left_out = await self.ledger.do(
                 stories.commit,
                 stories.Batch(
                     outcomes=batch,
-                    matches=join_matches(fresh, nominees, by_passages, self._detection),
-                    run_id=self._run_id,
-                    counts=self._counts.as_dict() | self._live_facts(),
-                    checkpoint=self._checkpoint(resume),
+                    matches=join_matches(fresh, nominees, by_passages, self.detection),
+                    run_id=self.run_id,
+                    counts=self.counts.as_dict() | self.live_facts(),
+                    checkpoint=self.checkpoint(resume),
                     common=common,
                 ),
             )
         INDEX_LAG.inc(len(batch.made))
         if index is not None:
             await self.finish_insert()
-            self._insert_task = asyncio.create_task(self._insert(index), name="index")
-        await self._passages.keep_up()
-        self._nomination.note_commit([] if lookup is None else lookup.passages.probes)
+            self.insert_task = asyncio.create_task(self._insert(index), name="index")
+        await self.passages.keep_up()
+        self.nomination.note_commit([] if lookup is None else lookup.passages.probes)
         if index is not None:
             names = dict(zip(batch.made.stories.ids, batch.made.stories.names, strict=True))
             found = defaultdict[Language, list[int]](list)
@@ -179,51 +168,51 @@ class Writer:
             for language, numbers in found.items():
                 observe_all(CANDIDATES.labels(language), numbers)
         count_outcomes(batch)
-        self._committed()
+        self.committed()
 
     def _count_capped(self, story: ShownId, language: Language, capped: int) -> None:
         """Count the matches of a story that max_matches left out; a language is logged once."""
         if capped:
             CAPPED.labels(language).inc(capped)
-            if language not in self._capped_languages:
-                self._capped_languages.add(language)
+            if language not in self.capped_languages:
+                self.capped_languages.add(language)
                 log.warning("max_matches reached", language=language, first=story)
 
     async def _nominate(self, index: Index, lookup: BatchLookup) -> dict[int, Nominee]:
         """For each story looked up, its matches among the stories found, those not indexed yet, and its own batch."""
         while True:
-            nominees = await nominate_groups(self._ledger, self._detection, lookup.groups, lookup.found, lookup.applied)
+            nominees = await nominate_groups(self.ledger, self.detection, lookup.groups, lookup.found, lookup.applied)
             if nominees is not None:
                 return {nominee.story_id: nominee for nominee in nominees}
-            await self._index_wait.wait_for_answer("index", lambda: self._repair(index))
+            await self.index_wait.wait_for_answer("index", lambda: self._repair(index))
             applied, found = await self._look_up_groups(index, lookup.groups)
             lookup = replace(lookup, applied=applied, found=found)
 
     async def _look_up(self, index: Index, probes: Sequence[BandedFingerprint]) -> tuple[int, list[LookupResult]]:
         """Look up, after a repair if the index has no position; returns the last change applied, and the results."""
         while True:
-            repairs = self._repairs
+            repairs = self.repairs
             try:
                 applied, found = await index.look_up(probes)
             except IndexDamaged:
                 applied = None
             if applied is None:
                 await self._repair(index)
-            elif repairs == self._repairs:
+            elif repairs == self.repairs:
                 return applied, found
 
     async def _insert(self, index: Index) -> bool:
         """Insert into the index what was committed; False if the index needs a repair first, or does not answer."""
         with STAGE_SECONDS.labels("index").time():
             try:
-                async with self._index_lock:
-                    return await replay(index, self._ledger, self._version)
+                async with self.index_lock:
+                    return await replay(index, self.ledger, self.version)
             except Transient:
                 return False
 
     async def finish_insert(self) -> None:
         """Wait until the index holds every batch committed so far."""
-        index, insert_task = self._index, self._insert_task
+        index, insert_task = self.index, self.insert_task
         if index is None or insert_task is None:
             return
 
@@ -231,15 +220,15 @@ class Writer:
             if not await insert_task:
                 await self._repair(index)
 
-        await self._index_wait.wait_for_answer("index", finish)
+        await self.index_wait.wait_for_answer("index", finish)
 
     async def _repair(self, index: Index) -> None:
         """Bring the index to the ledger's last change; lookups made meanwhile are repeated."""
-        async with self._index_lock:
+        async with self.index_lock:
             try:
-                await catch_up(index, self._ledger, self._version)
+                await catch_up(index, self.ledger, self.version)
             finally:
-                self._repairs += 1
+                self.repairs += 1
 
 
 def count_outcomes(batch: Outcomes) -> None:

@@ -33,7 +33,6 @@ class _Log:
 
 @cache
 def load_structlog() -> Any:
-    """The module structlog."""
     is_kept_out = sys.modules.setdefault("rich", None) is None  # type: ignore[arg-type] # its import fails then
     try:
         import structlog  # noqa: PLC0415 - see above
