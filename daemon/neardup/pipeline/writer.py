@@ -71,6 +71,28 @@ class BatchLookup(Struct, frozen=True):
     passages: PassageLookup
 
 
+class LargeBuckets(Struct):
+    """The buckets of more than max_bucket members that the lookups of a run read, by language."""
+
+    times: Counter[Language] = field(default_factory=Counter)
+    fullest: dict[Language, tuple[Bucket, int]] = {}  # with its members
+
+    def count(self, languages: Sequence[Language], results: Sequence[LookupResult]) -> None:
+        """Count the large buckets in the results of lookups; `languages` has the language of each."""
+        for language, result in zip(languages, results, strict=True):
+            if result.large:
+                LARGE_BUCKETS.labels(language).inc(len(result.large))
+                self.times[language] += len(result.large)
+                known = [self.fullest[language]] if language in self.fullest else []
+                self.fullest[language] = max([*known, *result.large.items()], key=itemgetter(1))
+
+    def log(self) -> None:
+        """Log one line for each language with large buckets."""
+        for language, (bucket, members) in self.fullest.items():
+            times = self.times[language]
+            log.warning("max_bucket reached", language=language, times=times, fullest=str(bucket), members=members)
+
+
 class Writer(Struct, dict=True):
     """Looks up and writes the batches of one run; when this context ends, the index is in step with the ledger.
 
@@ -91,7 +113,7 @@ class Writer(Struct, dict=True):
     checkpoint: Callable[[int], Checkpoint | None]
     committed: Callable[[], None]
     capped_languages: set[Language] = field(default_factory=set)
-    large_buckets: "LargeBuckets" = field(default_factory=lambda: LargeBuckets())
+    large_buckets: LargeBuckets = field(default_factory=LargeBuckets)
     insert_task: asyncio.Task[bool] | None = None
     index_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # of writes to the index
     repairs: int = 0  # so far; a lookup during a repair is repeated
@@ -259,26 +281,3 @@ def count_outcomes(batch: Outcomes) -> None:
         STORIES.labels(*labels).inc(count)
     for (language, reason), count in mark_counts.items():
         MARKED.labels(language, reason).inc(count)
-
-
-class LargeBuckets:
-    """The buckets of more than max_bucket members that the lookups of a run read, by language."""
-
-    def __init__(self) -> None:
-        self._times = Counter[Language]()
-        self._fullest: dict[Language, tuple[Bucket, int]] = {}  # with its members
-
-    def count(self, languages: Sequence[Language], results: Sequence[LookupResult]) -> None:
-        """Count the large buckets in the results of lookups; `languages` has the language of each."""
-        for language, result in zip(languages, results, strict=True):
-            if result.large:
-                LARGE_BUCKETS.labels(language).inc(len(result.large))
-                self._times[language] += len(result.large)
-                known = [self._fullest[language]] if language in self._fullest else []
-                self._fullest[language] = max([*known, *result.large.items()], key=itemgetter(1))
-
-    def log(self) -> None:
-        """Log one line for each language with large buckets."""
-        for language, (bucket, members) in self._fullest.items():
-            times = self._times[language]
-            log.warning("max_bucket reached", language=language, times=times, fullest=str(bucket), members=members)
