@@ -26,8 +26,7 @@ import pytest
 from neardup.ledger import schema
 
 from tests.support.command import Neardup, environment
-from tests.support.faults.command_driver import Driver, StartedCommand, StopPoint
-from tests.support.faults.command_sequence import PLAGIARISM, ROWS, Deployment
+from tests.support.faults.command_driver import PLAGIARISM, ROWS, Deployment, Driver, StartedCommand, StopPoint
 from tests.support.faults.consistency import INDEXES, SOME_INDEXES, draw_index, state_of
 from tests.support.faults.fault_table import Row, Said, find_crashed, make_row
 from tests.support.faults.histories import (

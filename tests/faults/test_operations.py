@@ -21,7 +21,6 @@ from neardup.cli import main
 from tests.support.command import Neardup, embedded
 from tests.support.generated_stories import configuration, generate
 from tests.support.paths import ROOT, SAMPLES, read_yaml, text_of
-from tests.support.paths import ROOT, SAMPLES
 from tests.support.servers import redis_server
 
 RUNBOOK = text_of("RUNBOOK.md")

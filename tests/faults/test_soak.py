@@ -33,10 +33,9 @@ from neardup.ledger import read
 from tests.support.command import Neardup
 from tests.support.faults.bed import BUCKET, configuration
 from tests.support.faults.consistency import exported_pairs, index_faults
-from tests.support.faults.fault_proxy import Fault, InjectedFault, Proxy, proxied
+from tests.support.faults.fault_proxy import Fault, InjectedFault, Proxy, find_messages, proxied
 from tests.support.faults.fault_table import Row, Said, find_crashed, make_row, table
 from tests.support.faults.redis_faults import FAULTS, OtherPassword, RedisServer
-from tests.support.faults.store_messages import find_messages
 from tests.support.forked_command import ForkedProcess
 from tests.support.languages import SAMPLED
 from tests.support.resource_meter import pss_mb_of_all
