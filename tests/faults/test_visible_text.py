@@ -148,12 +148,11 @@ def _lines(rng: random.Random, share: float) -> str:
     )
 
 
-def test_the_words_of_a_grid_are_read_as_a_browser_shows_them() -> None:
+def test_the_words_of_a_grid_are_read_as_a_browser_shows_them(browser: Browser) -> None:
     rng = random.Random(CHAOS)
     pages = [generated_grid(rng) for _ in range(GRIDS)]
     differ = list[tuple[str, str, list[str]]]()
-    with chromium() as browser:
-        boxes_of_pages = browser.new_page().evaluate(SHOWN, pages)
+    boxes_of_pages = browser.new_page().evaluate(SHOWN, pages)
     for markup, boxes in zip(pages, boxes_of_pages, strict=True):
         if max(Counter((top, left) for _, top, left in boxes).values()) > 1:
             continue  # which of two words over each other is read first does not matter
