@@ -28,7 +28,7 @@ from neardup.errors import Gone
 from neardup.pages import fork_server, watchdog
 from neardup.pages.limits import AdaptiveLimit
 from neardup.pages.reader_pool import PROCESSES, ReaderPool
-from neardup.pages.reader_process import OPERATIONS, Request, _ReaderProcess
+from neardup.pages.reader_process import OPERATIONS, Request, Settings, _ReaderProcess
 from neardup.pages.results import NotModified, ReadFailed, TextResult
 from neardup.pages.store import File, PlainContent
 from neardup.pages.watchdog import Record, create_record
@@ -213,7 +213,7 @@ def test_a_file_that_is_gone_is_looked_for_once(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(File, "result", result)
     owner, end = Pipe()
     content = PlainContent.of(Content(url=f"file:{tmp_path}"))
-    process = _ReaderProcess(end, Record(create_record()), content, Extraction(), None, None)
+    process = _ReaderProcess(end, Record(create_record()), Settings(content, Extraction(), None, None))
     with ThreadPoolExecutor() as thread, owner:  # which ends the thread when it is closed
         serving = thread.submit(process.serve)
         for operation in OPERATIONS:

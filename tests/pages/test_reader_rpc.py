@@ -16,7 +16,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.core.verify.text import Text
 from neardup.errors import Fatal, NeardupError, Transient
 from neardup.pages import reader_process
-from neardup.pages.reader_process import ANSWER_BYTES, ANSWERS_PER_MESSAGE, COMPARE, FINGERPRINT, Request
+from neardup.pages.reader_process import ANSWER_BYTES, ANSWERS_PER_MESSAGE, COMPARE, FINGERPRINT, Request, Settings
 from neardup.pages.reader_rpc import Failures, ReaderConnection, connect_reader
 from neardup.pages.store import Files, PlainContent
 from neardup.pages.watchdog import Record, create_record, record_pid
@@ -93,8 +93,8 @@ async def test_closing_a_process_that_starts_is_no_failure_of_it() -> None:
 async def answer(folder: Path, request: Request) -> list[list[int]]:
     """The places of the pages that each message of a process answers; it reads files of a folder."""
     pool_end, reader_end = socket.socketpair()
-    settings = PlainContent.of(Content(url=f"file:{folder}")), Extraction(), None, None
-    process = reader_process._ReaderProcess(Connection(reader_end.detach()), record_of_this_process(), *settings)
+    settings = Settings(PlainContent.of(Content(url=f"file:{folder}")), Extraction(), None, None)
+    process = reader_process._ReaderProcess(Connection(reader_end.detach()), record_of_this_process(), settings)
     serving = asyncio.create_task(asyncio.to_thread(process.serve))
     messages = list[list[int]]()
     with Connection(pool_end.detach()) as owner:

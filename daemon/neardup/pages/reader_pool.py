@@ -31,7 +31,6 @@ from neardup.pages.reader_process import (
     Answers,
     Request,
     Settings,
-    list_contents,
 )
 from neardup.pages.reader_rpc import Failures, ReaderConnection, connect_reader
 from neardup.pages.results import (
@@ -97,7 +96,7 @@ class ReaderPool:
         self._unobserved: list[npt.NDArray[np.float32]] = []  # seconds that are yet to be counted in the metrics
         self._content = content
         plain_works = None if works is None else works._replace(content=PlainContent.of(works.content))
-        self._settings = PlainContent.of(content), extraction, submitted, plain_works
+        self._settings = Settings(PlainContent.of(content), extraction, submitted, plain_works)
         self._processes = min(processes, most)
         self._started: list[ReaderConnection] = []
         self._starting: asyncio.Task[None] | None = None
@@ -144,8 +143,7 @@ class ReaderPool:
 
     def find_location(self, story: Story) -> str:
         """Where a story's page is looked for: the path of a file, or the s3:// URL of an object."""
-        _, _, submitted, works = self._settings
-        return find_location(self._content, story, submitted, works)
+        return find_location(self._content, story, self._settings.submitted, self._settings.works)
 
     async def start(self) -> None:
         """Start the processes now, not with the first page.  Raises Fatal."""
@@ -407,7 +405,7 @@ async def _begin_start(settings: Settings, connections: list[ReaderConnection]) 
     descriptor = create_record()
     try:
         with reader_end:
-            server = fork_reader(reader_end.fileno(), descriptor, list_modules(list_contents(settings)))
+            server = fork_reader(reader_end.fileno(), descriptor, list_modules(settings.contents))
         record = Record(descriptor)
     except BaseException:
         pool_end.close()

@@ -55,14 +55,20 @@ ANSWERS_PER_MESSAGE = 32  # while more are about to follow: a message costs more
 ANSWER_BYTES = 64_000  # a text counts as one answer more for each of these, so that few long ones wait to be sent
 
 Greeting = str  # the version of this process's fingerprints
-# The store of the pages, how text is extracted, the folder of submitted pages, and the store of the works.
-Settings = tuple[PlainContent, Extraction, Path | None, WorkPages | None]
 
 
-def list_contents(settings: Settings) -> list[AnyContent]:
-    """The stores that a process reads."""
-    content, _, _, works = settings
-    return [content] if works is None else [content, works.content]
+class Settings(NamedTuple):
+    """The store of the pages, how text is extracted, the folder of submitted pages, and the store of the works."""
+
+    content: PlainContent
+    extraction: Extraction
+    submitted: Path | None
+    works: WorkPages | None
+
+    @property
+    def contents(self) -> list[AnyContent]:
+        """The stores that a process reads."""
+        return [self.content] if self.works is None else [self.content, self.works.content]
 
 
 class Request(NamedTuple):
@@ -171,21 +177,12 @@ class _Answered(Struct):
 class _ReaderProcess:
     """Answers the requests of its owner: it fetches many pages at a time, and computes one."""
 
-    def __init__(  # noqa: PLR0917 - what its owner sends
-        self,
-        owner: Connection,
-        record: Record,
-        content: PlainContent,
-        extraction: Extraction,
-        submitted: Path | None,
-        works: WorkPages | None,
-    ) -> None:
+    def __init__(self, owner: Connection, record: Record, settings: Settings) -> None:
         self._owner = owner
         self._record = record
-        self._pages = Pages(content, submitted, works)
-        self._extraction = extraction
-        self._extraction_of_works = extraction if works is None else works.extraction
-        self._transfers = open_transfers(list_contents((content, extraction, submitted, works)), owner.fileno())
+        self._settings = settings
+        self._pages = Pages(settings.content, settings.submitted, settings.works)
+        self._transfers = open_transfers(settings.contents, owner.fileno())
         self._most = 1
         self._waiting: deque[PageRequest] = deque()
         self._requests: dict[Get | File, PageRequest] = {}  # begun
@@ -297,9 +294,10 @@ class _ReaderProcess:
             self._record.end()
 
     def _get_extraction(self, request: PageRequest) -> Extraction:
-        page = request.page
-        is_of_work = isinstance(page, str) and page.startswith(REFERENCE)
-        return self._extraction_of_works if is_of_work else self._extraction
+        page, works = request.page, self._settings.works
+        if works is not None and isinstance(page, str) and page.startswith(REFERENCE):
+            return works.extraction
+        return self._settings.extraction
 
 
 def main(control: int) -> None:
@@ -360,7 +358,7 @@ def _serve(environment: Mapping[str, str], descriptors: Sequence[int], greeting:
     for stream in (STDOUT, STDERR):
         os.dup2(stderr, stream)
     with suppress(EOFError, OSError), Connection(sock) as owner:
-        process = _ReaderProcess(owner, Record(record), *owner.recv())
+        process = _ReaderProcess(owner, Record(record), owner.recv())
         process.send(greeting)
         process.serve()
     os._exit(0)

@@ -28,6 +28,7 @@ from urllib.parse import quote, urlsplit
 
 import certifi
 import pycurl
+from msgspec import Struct, field
 
 from neardup.errors import Fatal, Gone, Transient
 from neardup.pages.store import AnyContent, File
@@ -135,39 +136,30 @@ def _make_base_url(url: str, content: AnyContent, region: str) -> str:
     return f"{scheme}://{root}/{quote(parts.path.strip('/'), safe='/~')}".rstrip("/")
 
 
-class Get:
+class Get(Struct, eq=False):
     """A GET: a handle to be performed, and afterwards its result."""
 
-    is_text = False  # as `File.is_text` says of a file: it is a page, not a plain text
+    curl: pycurl.Curl
+    url: str  # the address of the object
+    etag: str | None
+    max_bytes: int
+    idle: list[pycurl.Curl]
+    request_bytes: int
+    failure: tuple[int, str] | None = None  # libcurl's error number and message
+    resent: int = 0  # times, by libcurl, on other connections
+    head: list[bytes] = field(default_factory=list)
+    body: list[bytes] = field(default_factory=list)
+    body_bytes: int = 0  # received so far
+    is_text: bool = False  # as `File.is_text` says of a file: it is a page, not a plain text
 
-    def __init__(
-        self,
-        curl: pycurl.Curl,
-        url: str,
-        etag: str | None,
-        max_bytes: int,
-        idle: list[pycurl.Curl],
-        *,
-        request_bytes: int,
-    ) -> None:
-        self.curl = curl
-        self._failure: tuple[int, str] | None = None  # libcurl's error number and message
-        self.resent = 0  # times, by libcurl, on other connections
-        self.url = url  # the address of the object
-        self._request_bytes = request_bytes
-        self._etag = etag
-        self.max_bytes = max_bytes
-        self._idle = idle
-        self._head: list[bytes] = []
-        self._body: list[bytes] = []
-        self.body_bytes = 0  # received so far
-        curl.setopt(pycurl.URL, url)
-        curl.setopt(pycurl.HEADERFUNCTION, self._head.append)
-        curl.setopt(pycurl.WRITEFUNCTION, self._receive)
+    def __post_init__(self) -> None:
+        self.curl.setopt(pycurl.URL, self.url)
+        self.curl.setopt(pycurl.HEADERFUNCTION, self.head.append)
+        self.curl.setopt(pycurl.WRITEFUNCTION, self._receive)
 
     def _receive(self, data: bytes) -> int:
         """Keep a part of the body; 0, which libcurl takes as an error, ends the transfer of too large an object."""
-        self._body.append(data)
+        self.body.append(data)
         self.body_bytes += len(data)
         return len(data) if self.body_bytes <= self.max_bytes else 0
 
@@ -176,8 +168,8 @@ class Get:
 
         libcurl says how many bytes of requests it sent, which shows how many requests they were.
         """
-        self._failure = (number, message) if number else None
-        self.resent = max(self.curl.getinfo(pycurl.REQUEST_SIZE) // self._request_bytes - 1, 0)
+        self.failure = (number, message) if number else None
+        self.resent = max(self.curl.getinfo(pycurl.REQUEST_SIZE) // self.request_bytes - 1, 0)
 
     def result(self) -> tuple[bytes, dict[str, str]] | None:
         """The object's bytes and its headers, by lower-case names; None where it has not changed.  Call it once.
@@ -186,21 +178,21 @@ class Get:
         makes of the response: Gone, Forbidden, StoreDown or Fatal.
         Transient too for a response that contradicts itself or the request.
         """
-        status, body = self.curl.getinfo(pycurl.RESPONSE_CODE), b"".join(self._body)
-        self._body.clear()
-        self._idle.append(self.curl)
+        status, body = self.curl.getinfo(pycurl.RESPONSE_CODE), b"".join(self.body)
+        self.body.clear()
+        self.idle.append(self.curl)
         if self.body_bytes > self.max_bytes and status == HTTPStatus.OK:
             return body[: self.max_bytes + 1], self._parse_headers()
-        if self._failure is not None:
-            number, message = self._failure  # of libcurl, also where a body is shorter than it should be
+        if self.failure is not None:
+            number, message = self.failure  # of libcurl, also where a body is shorter than it should be
             reason = "timeout" if number == pycurl.E_OPERATION_TIMEDOUT else "store_error"
             raise Transient(f"{self.url}: {message}", reason)
         if status not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
             raise make_error(self.url, status, find_code(body.decode("utf-8", "replace")))
         headers = self._parse_headers()
         if status == HTTPStatus.NOT_MODIFIED:
-            if not self._etag or _strip_etag(headers.get("etag", self._etag)) != _strip_etag(self._etag):
-                raise self._refuse_answer(f"304 Not Modified, where the last known ETag was {self._etag}")
+            if not self.etag or _strip_etag(headers.get("etag", self.etag)) != _strip_etag(self.etag):
+                raise self._refuse_answer(f"304 Not Modified, where the last known ETag was {self.etag}")
             return None
         if error := make_document_error(self.url, body):
             raise error
@@ -225,7 +217,7 @@ class Get:
 
     def _parse_headers(self) -> dict[str, str]:
         headers = dict[str, str]()
-        for line in self._head:
+        for line in self.head:
             name, colon, value = line.decode(CHARSET).partition(":")
             if colon:
                 headers[name.lower()] = value.strip()

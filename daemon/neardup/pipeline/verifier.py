@@ -8,6 +8,9 @@ pairs stay pending until the last pass of the run, or until the next run.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct, field
 
 from neardup.config import Detection
 from neardup.core.candidates.select import is_worth_comparing
@@ -28,34 +31,34 @@ BEFORE_ALL = (-(2**63), 0)  # the ids of a pair that sorts before every candidat
 NewFlags = Counter[tuple[Language, Kind]]
 
 
-class Verifier:
+class Verifier(Struct, dict=True):
     """Verifies the pending candidates each time it is woken, until `finish`.
 
     After each batch it calls `report` with the new flags and the number of pairs that it has gone through.  The words
     of common passages do not count as copied.
     """
 
-    def __init__(
-        self, ledger: Ledger, detection: Detection, version: str, texts: Texts, report: Callable[[NewFlags, int], None]
-    ) -> None:
-        self._ledger = ledger
-        self._detection = detection
-        self._version = version
-        self._texts = texts
-        self._report = report
-        self._awake = asyncio.Event()
-        self._finishing = False
-        self._common = CommonHashes(ledger)
-        self._unanswered = frozenset[bytes]()  # hashes of the texts for which the store did not answer
+    ledger: Ledger
+    detection: Detection
+    version: str
+    texts: Texts
+    report: Callable[[NewFlags, int], None]
+    awake: asyncio.Event = field(default_factory=asyncio.Event)
+    finishing: bool = False
+    unanswered: frozenset[bytes] = frozenset()  # hashes of the texts for which the store did not answer
+
+    @cached_property
+    def common(self) -> CommonHashes:
+        return CommonHashes(self.ledger)
 
     def wake(self) -> None:
         """Start a pass: there may be pending candidates."""
-        self._awake.set()
+        self.awake.set()
 
     def finish(self) -> None:
         """End after a last pass: no more candidates will be committed."""
-        self._finishing = True
-        self._awake.set()
+        self.finishing = True
+        self.awake.set()
 
     async def run(self) -> None:
         """Make a pass each time it is woken, and a last one after `finish`.
@@ -65,24 +68,24 @@ class Verifier:
         """
         last = False
         while not last:
-            await self._awake.wait()
-            self._awake.clear()
-            last = self._finishing
+            await self.awake.wait()
+            self.awake.clear()
+            last = self.finishing
             if last:
-                self._unanswered = frozenset()
+                self.unanswered = frozenset()
             await self.drain()
 
     async def drain(self) -> None:
         """Make one pass: verify every pending candidate once."""
         after = BEFORE_ALL
-        while pending := await self._ledger.do(candidates.list_pending, after, BATCH):
+        while pending := await self.ledger.do(candidates.list_pending, after, BATCH):
             pending = take_fitting(pending)
             after = pending[-1].a.id, pending[-1].b.id
             await self.verify(pending)
 
     async def match_serials(self) -> None:
         """Align the serials whose chapters were flagged or near misses, until no pair is to be verified once more."""
-        while await self._ledger.do(serials.refresh):
+        while await self.ledger.do(serials.refresh):
             await self.drain()
 
     async def verify(self, pending: Sequence[Candidate]) -> None:
@@ -90,25 +93,25 @@ class Verifier:
         with STAGE_SECONDS.labels("verify").time():
             compared = await self._read_texts(pending)
             # only now: `_assess` leaves out what became common while the texts were read
-            revision = await self._ledger.do(passages.read_common_revision)
+            revision = await self.ledger.do(passages.read_common_revision)
             assessed = await self._assess(compared)
-            new_flags = await self._ledger.do(verification.record, assessed, self._version, revision)
+            new_flags = await self.ledger.do(verification.record, assessed, self.version, revision)
         count_assessed(assessed, new_flags)
-        self._report(new_flags, len(pending))
+        self.report(new_flags, len(pending))
 
     async def _read_texts(self, pairs: Sequence[Candidate]) -> list[ComparedPair]:
         """The pairs with their texts, except those with a text for which the store did not answer."""
-        compared, self._unanswered = await self._texts.read_pairs(pairs, self._unanswered)
+        compared, self.unanswered = await self.texts.read_pairs(pairs, self.unanswered)
         return [
             both
             for both in compared
             for a, b in [(both.pair.a.text_hash, both.pair.b.text_hash)]
-            if a == b or not self._unanswered & {a, b}
+            if a == b or not self.unanswered & {a, b}
         ]
 
     async def _assess(self, compared: Sequence[ComparedPair]) -> list[tuple[Candidate, Assessment | None]]:
-        common = {language: await self._common.of(language) for language in {both.pair.language for both in compared}}
-        assessed = await asyncio.to_thread(assess_nominated, compared, self._detection, common)
+        common = {language: await self.common.of(language) for language in {both.pair.language for both in compared}}
+        assessed = await asyncio.to_thread(assess_nominated, compared, self.detection, common)
         return [(pair, assessment) for (pair, *_), assessment in zip(compared, assessed, strict=True)]
 
 
