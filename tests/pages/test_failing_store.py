@@ -26,7 +26,7 @@ from prometheus_client import REGISTRY
 from tests.support.builders import fetch_page, worker_of
 from tests.support.languages import HINDI
 from tests.support.servers import REGION, free_port
-from tests.support.small_servers import KEY, SECRET, RawServer, content_of, raw_server
+from tests.support.small_servers import KEY, SECRET_KEY, RawServer, content_of, raw_server
 
 BODY = "<p>राम अपने गाँव के पुराने स्कूल में हर सुबह जल्दी पहुँच जाता था।</p>".encode()
 MD5 = hashlib.md5(BODY).hexdigest()
@@ -37,7 +37,7 @@ ERROR = b"<Error><Code>InternalError</Code><Message>We encountered an internal e
 def server() -> Iterator[RawServer]:
     with raw_server() as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", KEY)
-        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
         yield server
 
 

@@ -42,7 +42,7 @@ from tests.support.builders import fetch_page
 from tests.support.faults.fault_proxy import Fault, Proxy, proxied
 from tests.support.sampling import count_examples
 from tests.support.servers import REGION, Aws
-from tests.support.small_servers import BODY, KEY, SECRET, TOKEN, Server, content_of, pages_of, serving, with_keys
+from tests.support.small_servers import BODY, KEY, SECRET_KEY, TOKEN, Server, content_of, pages_of, serving, with_keys
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def signature(path: str, headers: dict[str, str], host: str) -> str:
     signed = {name: headers[name] for name in fields["SignedHeaders"].split(";")}
     request = AWSRequest("GET", f"http://{host}{path}", headers=signed)
     request.context["timestamp"] = headers["x-amz-date"]
-    auth = S3SigV4Auth(Credentials(KEY, SECRET, TOKEN), "s3", REGION)
+    auth = S3SigV4Auth(Credentials(KEY, SECRET_KEY, TOKEN), "s3", REGION)
     return str(auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request))
 
 

@@ -16,6 +16,7 @@ from neardup.core.verify.tiers import EXACT, PASSAGE, SIMILAR
 from neardup.errors import Fatal, Forgotten, Misuse, TooLarge
 from neardup.ledger import candidates, files, lock, marks, outbox, stories, story_rows, submissions
 from neardup.pipeline import upkeep
+from neardup.pipeline.upkeep import Upkeep
 from neardup.query.check import Examined, Submission
 from neardup.records import Fingerprinted, Language, MarkReason, Skip, Skipped, Story
 from structlog.testing import capture_logs
@@ -252,13 +253,13 @@ async def test_upkeep_goes_on_after_any_error(platform: CheckedLedger, monkeypat
     errors = iter((OSError(28, "No space left on device"), KeyError("a story"), KeyError("a story"), Fatal("damaged")))
     over = asyncio.Event()
 
-    async def fail() -> bool:
+    async def fail(_: Upkeep) -> bool:
         if (error := next(errors, None)) is not None:
             raise error
         over.set()
         return True
 
-    monkeypatch.setattr(platform.upkeep, "do_due_work", fail)
+    monkeypatch.setattr(Upkeep, "do_due_work", fail)
     monkeypatch.setattr("neardup.pipeline.upkeep.EVERY_SECONDS", 0)
     with capture_logs() as logged:
         running = asyncio.create_task(platform.upkeep.run())
