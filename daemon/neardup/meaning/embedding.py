@@ -266,7 +266,7 @@ async def import_vectors(
                 Embedded(story.story_id, version.story.language, version.text_hash, story.chunks)
                 for story, version in found
             ]
-            await parts.vectors.do(_put, made)
+            await parts.vectors.do(vectors.put, made)
             summary.imported += len(made)
             summary.unknown += len(batch) - len(made)
             if stop.is_set():
@@ -287,8 +287,3 @@ async def _is_checked(parts: Parts, readers: ReaderPool, story: Imported, versio
             f" {format_count(len(made), 'chunk', 'chunks')}: another model, or other chunks"
         )
     return True
-
-
-def _put(db: sqlite3.Connection, made: Sequence[Embedded]) -> None:
-    with transaction(db):
-        vectors.put(db, made)

@@ -13,7 +13,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -85,7 +85,7 @@ class VectorsFile(ThreadedConnection):
 
 def connect(path: Path) -> sqlite3.Connection:
     """Open the file; make it where there is none.  Raises Transient and Fatal."""
-    with _translate_errors(path):
+    try:
         files.make_file(path)
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
@@ -100,19 +100,13 @@ def connect(path: Path) -> sqlite3.Connection:
         except BaseException:
             db.close()
             raise
-    return db
-
-
-@contextmanager
-def _translate_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
     except FAILURES as error:
         if get_code(error) in DAMAGED_CODES:
             raise Fatal(f"the vectors {path} are damaged: {BEGIN_AGAIN}") from error
         raise explain_failure(error, f"cannot open the vectors {path}") from error
     except OSError as error:
         raise Fatal(f"cannot open the vectors {path}: {error.strerror}") from error
+    return db
 
 
 def bind_to_model(db: sqlite3.Connection, model: str, probe: Vectors, ledger_id: str, last: int) -> None:
@@ -205,20 +199,16 @@ class Embedded(NamedTuple):
 
 
 def put(db: sqlite3.Connection, made: Sequence[Embedded]) -> None:
-    """Write the vectors of stories, which then wait no longer, within the caller's transaction."""
-    db.executemany(
-        "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)",
-        (
-            (story.story_id, story.text_hash, chunks, crc32(chunks))
-            for story in made
-            for chunks in [quantise(story.chunks).tobytes()]
-        ),
-    )
-    db.executemany(
-        "INSERT OR REPLACE INTO codes (story_id, language) VALUES (?, ?)",
-        ((story.story_id, story.language) for story in made),
-    )
-    drop_from_queue(db, [story.story_id for story in made])
+    """Write the vectors of stories, which then wait no longer."""
+    with transaction(db):
+        for story in made:
+            chunks = quantise(story.chunks).tobytes()
+            row = story.story_id, story.text_hash, chunks, crc32(chunks)
+            db.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", row)
+            db.execute(
+                "INSERT OR REPLACE INTO codes (story_id, language) VALUES (?, ?)", (story.story_id, story.language)
+            )
+        drop_from_queue(db, [story.story_id for story in made])
 
 
 def check_chunks(story_id: int, chunks: bytes, checksum: int) -> bytes:

@@ -238,17 +238,18 @@ def _record_counts(
 
 
 def drop_common(db: sqlite3.Connection, held: Mapping[int, Holders], detection: Detection) -> None:
-    """Record that hashes are no longer common, of which these are the holders, within the caller's transaction."""
-    passages.remove_common(db, held)
-    languages, others_of = dict[int, Language](), defaultdict[int, set[int]](set)
-    for holders in held.values():
-        candidates.request_verification_among(db, holders)
-        for story_id, holder in holders.items():
-            languages[story_id] = holder.language
-            others_of[story_id].update(other for other in holders if other < story_id)
-    for story_id, others in others_of.items():
-        most = detection.of(languages[story_id]).max_matches
-        candidates.offer(db, story_id, sorted(others), most)
+    """Record that hashes are no longer common, of which these are the holders."""
+    with transaction(db):
+        passages.remove_common(db, held)
+        languages, others_of = dict[int, Language](), defaultdict[int, set[int]](set)
+        for holders in held.values():
+            candidates.request_verification_among(db, holders)
+            for story_id, holder in holders.items():
+                languages[story_id] = holder.language
+                others_of[story_id].update(other for other in holders if other < story_id)
+        for story_id, others in others_of.items():
+            most = detection.of(languages[story_id]).max_matches
+            candidates.offer(db, story_id, sorted(others), most)
 
 
 class PassageLookup(Struct, frozen=True):

@@ -366,7 +366,7 @@ class PassageSweep(Struct):
             part = dropped[start : start + COUNTED_AT_ONCE]
             held = await read_holders(self.passages, self.ledger, part)
             holders_of: dict[int, Holders] = {hash_: held.get(hash_, {}) for hash_ in part.tolist()}
-            await self.ledger.do(_drop_common, holders_of, self.detection)
+            await self.ledger.do(drop_common, holders_of, self.detection)
 
     async def nominate(self) -> AsyncGenerator[Nominated, None]:
         """Record the candidates, some at a time, until all are or `stop` is set."""
@@ -459,8 +459,3 @@ def _put_common(
     ]
     with transaction(db):
         verification.put_common(db, FoundCommon(described, affected))
-
-
-def _drop_common(db: sqlite3.Connection, held: Mapping[int, Holders], detection: Detection) -> None:
-    with transaction(db):
-        drop_common(db, held, detection)
