@@ -74,7 +74,7 @@ def _is_page_of(match: "Match", language: "Language", file: IO[bytes], config: "
     from neardup.source.parse import parse_id
 
     page = find_location(config.content, Story(parse_id(str(match.story_id)), language, match.path))
-    with suppress(OSError):  # a page of S3 may have a name that is too long for a file
+    with suppress(OSError):  # stdin and a page of S3 are no files
         return Path(file.name).samefile(page)
     return False
 

@@ -38,7 +38,12 @@ ATHENA = "athena"
 FOLDER = "folder"
 WHOLE_PAGE = "-"
 MOST_REASONS = 3
-OWN_FILES: dict[str, Value] = {"ledger.path": "var/neardup.db", "export.path": "var/flags.html", "extract.strip": ()}
+# In place of what the configuration of the samples has.
+OWN_VALUES: dict[str, Value] = {
+    "ledger.path": "var/neardup.db",
+    "export.path": "var/flags.html",
+    "extract.strip": (),
+}  # where those of the samples do not fit
 ATHENA_VALUES: dict[str, Value] = {
     "source.kind": ATHENA,
     "source.manifest": None,
@@ -69,7 +74,7 @@ def init(*, output: Path, **given: str | None) -> None:
     """Write a configuration for your own pages, by a few questions or options.
 
     The selector of the story is proposed from the pages themselves.  The configuration is tested as `neardup doctor`
-    does.  What no option answers is asked on a terminal; elsewhere the default counts.
+    does.  What no option answers is asked on a terminal; elsewhere the default counts, if there is one.
     """
     from neardup.cli.maintain import print_checks
     from neardup.ops.doctor import Level
@@ -105,7 +110,7 @@ def _configure(given: Mapping[str, str | None], output: Path) -> "Config":
         "What lists the stories? A file, or athena; nothing means every page in the folder",
         None if url.startswith("s3:") else "",
     )
-    values: dict[str, Value] = OWN_FILES | {"content.url": url}
+    values: dict[str, Value] = OWN_VALUES | {"content.url": url}
     if listing and given["language"] is not None:
         raise Misuse("--language: the list names the language of each story; leave the option out")
     if listing == ATHENA:
@@ -127,7 +132,7 @@ def _configure(given: Mapping[str, str | None], output: Path) -> "Config":
 
 
 def _answer(option: str, given: str | None, question: str, default: str | None = None) -> str:
-    """The value of an option, or else the answer to the question; the default if there is no terminal to ask on."""
+    """The value of an option, or the answer to the question; without a terminal the default, or Misuse for none."""
     if given is not None:
         return given
     if sys.stdin.isatty():
@@ -180,7 +185,7 @@ async def _show_listing(config: "Config") -> None:
     except Fatal as error:
         raise Misuse(f"--pages: {error}") from None
     async with aclosing(list_rows(folder)) as rows:  # type: ignore[type-var]
-        async for _ in rows:
+        async for _ in rows:  # listing guesses the languages
             pass
     found = format_count(pages, "page", "pages")
     click.echo(f"{found}; those that are added to the folder later are found by `neardup daily`")
@@ -208,7 +213,10 @@ def _choose_extraction(config: "Config", given: str | None) -> "Extraction":
 
 
 def _show_story(pages: "list[Page]", extraction: "Extraction") -> None:
-    """Print how many pages have a story by these selectors, how one begins, what is removed, and how many are slow."""
+    """Print how many pages have a story by these selectors, how one begins, what is removed, and how many are rendered.
+
+    Those are slow, since their styles decide what is visible.
+    """
     from neardup.core.page import PageStory, extract_story
     from neardup.core.text.html import cut_opening
 

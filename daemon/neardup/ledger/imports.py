@@ -91,7 +91,7 @@ def add_stories(
         known = [here if there is None else min(here, there) for here, there in zip(since, given, strict=True)]
         series = _pack_column(batch, "series_id", rows)
         db.executemany(INSERT, zip(numbers, ids, spoken, *columns, known, series, strict=True))
-        languages.count_stories(db, spoken, ())
+        languages.update_counts(db, spoken, ())
         dead_letters.remove(db, list(map(str, ids)))
         owe_sweep(db, owed=True)
         first = max(passages.read_flushed_number(db), held) + 1

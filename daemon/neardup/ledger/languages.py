@@ -46,8 +46,8 @@ def count_by_language(db: sqlite3.Connection) -> dict[str, int]:
     return dict(db.execute("SELECT name, stories FROM languages WHERE stories > 0 ORDER BY name"))
 
 
-def count_stories(db: sqlite3.Connection, added: Iterable[int], gone: Iterable[int]) -> None:
-    """Update the counts of stories by the numbers of the languages of those added and those gone."""
+def update_counts(db: sqlite3.Connection, added: Iterable[int], gone: Iterable[int]) -> None:
+    """Update the counts of stories; `added` and `gone` have the number of the language of each such story."""
     steps = Counter(added)
     steps.subtract(gone)
     db.executemany("UPDATE languages SET stories = stories + ?2 WHERE number = ?1", steps.items())

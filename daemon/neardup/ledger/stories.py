@@ -157,7 +157,7 @@ def put_versions(db: sqlite3.Connection, made: "FingerprintedStories") -> None:
     passages.put_hashes(db, zip(numbers, pages.passages, strict=True))
     language_number_of = languages.map_numbers(db)
     language_numbers = [language_number_of[language] for language in listed.languages]
-    languages.count_stories(db, language_numbers, (version.language for version in gone))
+    languages.update_counts(db, language_numbers, (version.language for version in gone))
     rows = zip(
         numbers,
         ids,
@@ -256,7 +256,7 @@ def _remove(db: sqlite3.Connection, ids: Sequence[int]) -> int:
     db.execute(f"INSERT INTO known_before SELECT id, known_since FROM stories WHERE id {AMONG}", (dump_list(ids),))
     gone = _withdraw(db, ids)
     outbox.record_removals(db, list(zip(outbox.take_numbers(db, len(gone)), gone, strict=True)))
-    languages.count_stories(db, (), (version.language for version in gone))
+    languages.update_counts(db, (), (version.language for version in gone))
     db.executemany("DELETE FROM stories WHERE number = ?", ((version.number,) for version in gone))
     keys = [(version.story_id,) for version in gone]
     db.executemany("DELETE FROM chapters WHERE story_id = ?", keys)

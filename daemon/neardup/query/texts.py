@@ -39,11 +39,11 @@ class Comparison(Struct, frozen=True):
     """What two texts have in common; `kind` is by the default thresholds, None if neither is a copy.
 
     `similarity`, 0 to 1, is the larger share of either text's words that is copied, with edits within passages.
-    `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles, or of consonant 8-grams for the
-    kind `transliterated`; `containment_a` is the share of a's shingles that occur in b.  `hamming` is the Hamming
-    distance of their SimHashes, 0 to 128.  `copied_words` are the words of passages that stand in both, edits and
-    repetitions not counted.  `spans_a` and `spans_b` are these passages with their edits: characters [start, end) of
-    each text in NFC, the Unicode form of most texts.
+    `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles, or of consonant 8-grams for
+    texts in two scripts and the kind `transliterated`; `containment_a` is the share of a's shingles that occur in b.
+    `hamming` is the Hamming distance of their SimHashes, 0 to 128.  `copied_words` are the words of passages that
+    stand in both, edits and repetitions not counted.  `spans_a` and `spans_b` are these passages with their edits:
+    characters [start, end) of each text in NFC, the Unicode form of most texts.
     """
 
     language: Language
@@ -68,7 +68,7 @@ class Comparison(Struct, frozen=True):
 
 
 def fingerprint(text: str, language: str | None = None) -> Fingerprint:
-    """Fingerprint a text; it has the same fingerprint in every language.
+    """Fingerprint a text; it has the same fingerprint in every language, so that `language` is only checked.
 
     Raises ValueError for a text without words, and for a language that is given, as a name or an ISO 639-1 code, and is
     not known.
@@ -85,6 +85,7 @@ def compare(text_a: str, text_b: str, language: str | None = None) -> Comparison
     """
     spoken = detect_language(text_a) if language is None else SHIPPED.find(language)
     a, b = _make_text(text_a, "text_a"), _make_text(text_b, "text_b")
+    # a detected language is too uncertain: related languages in one script are compared as one
     is_of_one_language = language is not None or find_most_frequent_script(text_a) == find_most_frequent_script(text_b)
     assessment = compare_texts(a, b, DETECTION, is_of_one_language=is_of_one_language)
     signals, spans_a, spans_b = assessment.signals, assessment.spans_a, assessment.spans_b
@@ -114,9 +115,7 @@ class Copy(Struct, frozen=True):
     """Two texts of which one is a copy of the other; `a` and `b` are their keys.
 
     `similarity`, 0 to 1, is the larger share of either text's words that is copied, with edits within passages.
-    `jaccard` and the containments, 0 to 1, compare their sets of word 2-shingles; `containment_a` is the share of a's
-    shingles that occur in b.  `hamming` is the Hamming distance of their SimHashes, 0 to 128.  `spans_a` and `spans_b`
-    are the copied passages: characters [start, end) of each text in NFC, the Unicode form of most texts.
+    The other numbers, and the spans of copied characters, are as in `Comparison`.
     """
 
     a: Hashable
@@ -322,7 +321,7 @@ class Index:
         self._held.add(prepared)
 
     def look_up(self, text: str) -> list[Copy]:
-        """The texts of which a text has copies, the most severe first; `b` is the text, whose key is None.
+        """The copies among a text and those held, the most severe first; `b` is the text, whose key is None.
 
         Raises ValueError for a text that cannot be compared.
         """

@@ -6,9 +6,9 @@
 Each has a method for each operation of the service.  They raise ServiceError, and InvalidArgument for a call that
 cannot be sent.  The synchronous one runs the other one, in an event loop of its own.
 
-A call is sent again while the service is busy or cannot be reached, up to `attempts` times and until `deadline` seconds
-have passed in all, after the time that the service asks for; each further attempt is a line of the logger
-"neardup.client".  Every call may be repeated without harm.
+A call is sent again while the service is busy or cannot be reached, `attempts` times in all and until `deadline`
+seconds have passed, after the time that the service asks for; each further attempt is a line of the logger
+"neardup.client".  Every call may be repeated without harm; where an answer was lost, its repetition may be refused.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ RETRIED_OF_PROXIES = {502, 503, 504}
 TIMEOUT_SECONDS = 10.0
 DEADLINE_SECONDS = 30.0
 ATTEMPTS = 4
-FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.1, 2.0  # before an attempt, where the service names no time
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.1, 2.0  # at most, where the service names no time
 log = logging.getLogger("neardup.client")
 LISTED_ID: TypeAdapter[int | str] = TypeAdapter(messages.ListedId)
 AUTHOR_ID: TypeAdapter[str] = TypeAdapter(messages.AuthorId)
@@ -331,7 +331,7 @@ class AsyncClient:
     async def _try(self, method: str, path: str, body: bytes | None, answer: type[A], until: float) -> A:
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._headers, timeout=aiohttp.ClientTimeout(None))
-        url = URL(self._url + path, encoded=True)  # an id of dots or slashes is no path
+        url = URL(self._url + path, encoded=True)  # encoded, or the dots and slashes of an id would be a path
         try:
             async with (
                 asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + self._timeout)),
@@ -367,7 +367,7 @@ def _wait_seconds(retry_after: str) -> float:
 
 def _compute_backoff(attempt: int) -> float:
     """Seconds before the attempt after this one: exponential with full jitter."""
-    return random.uniform(0, min(FIRST_WAIT_SECONDS * 2**attempt, LONGEST_WAIT_SECONDS))  # noqa: S311 - spreads clients
+    return random.uniform(0, min(FIRST_WAIT_SECONDS * 2 ** (attempt - 1), LONGEST_WAIT_SECONDS))  # noqa: S311 - spreads clients
 
 
 def encode_body(model: type[BaseModel], members: Mapping[str, Any]) -> bytes:
@@ -465,7 +465,7 @@ class Client:
         attempts: int = ATTEMPTS,
     ) -> None:
         self._make = functools.partial(AsyncClient, url, token, timeout=timeout, deadline=deadline, attempts=attempts)
-        self._client = self._make()
+        self._client = self._make()  # raises InvalidArgument; `_start` makes the one that is used
         self._starting = threading.Lock()
         self._running: tuple[int, asyncio.AbstractEventLoop] | None = None  # the process and the loop in it
         self._finalizer: weakref.finalize[..., Client] | None = None

@@ -1,13 +1,13 @@
 /* The fingerprint of a story: text hash, SimHash, MinHash signature and passage hashes, from its normalised words.
  *
  * Each part is explained where its reference is: core/fingerprint/{word_hashes,minhash,skeleton,compute}.py.  What
- * is different here is only the way of counting.
+ * is different here is only the way of computing.
  *
  * SimHash: words of one frequency have one weight, so their digests are first added bit by bit to 128 counters of a
  * byte, eight at once in a number of 64 bits, and the counters are multiplied by the weight before they overflow.
  * MinHash: 64 permutations of each shingle, a multiplication and an addition each, take most of the time; vectors of
  * 256 or 512 bits do it where the processor has them, chosen when the program runs. Skeleton: of its n hashes the
- * least few are wanted, so only those below a limit that three times as many pass are sorted. */
+ * least few are wanted, so only those below a limit are sorted, under which three times as many are expected. */
 #include <stdbool.h>
 
 #include "internal.h"
@@ -53,7 +53,7 @@ static size_t slots_for(size_t entries) {
     return slots;
 }
 
-/* Whether a filter of word hashes is one: see `nd_tables`. */
+/* Whether a filter of word hashes can be used: see `nd_tables`. */
 INLINE bool is_filter(const uint64_t *common_words, uint64_t common_bits) {
     return common_words && common_bits >= 6 && common_bits <= 32;
 }
@@ -72,6 +72,7 @@ typedef struct {
 static int64_t read_words(
     const nd_tables *tables, const uint8_t *text, size_t bytes, Room *room, nd_fingerprint *out, Words *words) {
     memset(out, 0, sizeof *out);
+    /* below U+0E00, nd_normalise looks into both tables without asking for their sizes */
     if (tables->form_count < 0xE00 || tables->consonant_count < 0xE00) return ND_INVALID;
     if (!is_filter(tables->common_words, tables->common_bits)) return ND_INVALID;
     if (bytes > (size_t)1 << 28) return ND_UNSUPPORTED;
@@ -88,7 +89,8 @@ static int64_t read_words(
     return count;
 }
 
-/* The hash of a word as word_hashes.Words has it: the first half of its digest. */
+/* The hash of a word as word_hashes.Words has it: the first half of its digest, which is big-endian, read as
+ * a little-endian number. */
 INLINE uint64_t hash_of(Hash128 digest) { return __builtin_bswap64(digest.high); }
 
 static void hash_words(const Words *words, uint64_t *hashes) {
@@ -352,8 +354,8 @@ static size_t drop_repeated(uint64_t *numbers, size_t count) {
 
 INLINE uint64_t passage_hash(uint64_t gram) { return mix(gram) >> 32; }
 
-/* Append the passage hashes of a story to `hashes`; returns how many there are then.  `grams` has room for a number a
- * shingle, `places` too. */
+/* Write the passage hashes of a story; returns how many there are.  `grams` and `places` have room for a number a
+ * shingle. */
 static size_t sample_passages(const uint64_t *shingles, size_t words, uint64_t *grams, uint32_t *places, uint64_t *hashes) {
     if (words < GRAM) return 0;
     size_t count = words - GRAM + 1;

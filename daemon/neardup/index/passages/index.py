@@ -4,7 +4,7 @@ A segment holds a range of story numbers and is never changed.  `flush` makes a 
 it returns; a crash before that loses the tail, which the ledger's outbox has.  A small segment is merged with others
 later.  One process writes, while any number read; each lookup sees the segments that the folder has then.
 
-The hashes of all probes of a batch are looked up in ascending order, so that a batch reads a block once, by several
+The hashes of all probes of a batch are looked up in ascending order, so that a batch reads a block once; and by several
 threads, so that a disk is asked for several blocks at once.
 """
 
@@ -62,15 +62,15 @@ from neardup.index.passages.segment import Header, Segment, choose_bits, write_s
 from neardup.sqlite import sync_folder
 
 THREADS = 8
-HASHES_A_THREAD = 128  # at least; the lookups of fewer hashes cost less than a thread
+HASHES_A_THREAD = 128  # at most, while there are threads; the lookups of few cost less than a thread
 MOST_CACHED_BYTES = 96 << 20  # of segments that the system keeps in memory once they were read
 
 
 class Found(NamedTuple):
     """The answer to one probe.
 
-    `numbers` (n,), ascending, are the stories that share at least MIN_SHARED hashes with it of those that no more
-    stories have than were allowed, `shared` (n,) how many.  `holders` has how many stories have each of its hashes.
+    `numbers` (n,), ascending, are the stories that share at least MIN_SHARED hashes with it, apart from those that
+    more stories have than were allowed, `shared` (n,) how many.  `holders` has how many stories have each hash.
     Stories that were changed or removed are among them until a merge drops them.
     """
 
@@ -157,7 +157,7 @@ class PassageIndex:
         segments, tail = self._view(after)
         hashes = np.concatenate(probes)
         keys = hashes.astype(np.uint64) << HASH_SHIFT | np.arange(len(hashes), dtype=np.uint64)
-        order = np.sort(keys).astype(np.uint32)  # takes half the time of argsort
+        order = np.sort(keys).astype(np.uint32)  # the places of the hashes, in half the time of argsort
         owners = np.repeat(np.arange(len(probes)), [len(probe) for probe in probes])
         threads = min(THREADS, -(-len(order) // HASHES_A_THREAD)) if _is_large(segments) else 1
         parts = [part for part in np.array_split(order, max(threads, 1)) if len(part)]
@@ -198,7 +198,7 @@ class PassageIndex:
         return {number: get_hashes(held[get_numbers(held) == number]) for number in numbers}
 
     def scan(self, wanted: PassageHashes) -> Iterator[Keys]:
-        """The postings of some distinct ascending hashes, without the lookups that this is to check.
+        """The postings of some distinct ascending hashes, not by `look_up`, whose answers this checks.
 
         It reads the segments from end to end.  Raises PassagesDamaged.
         """
@@ -209,8 +209,9 @@ class PassageIndex:
         """Make the stories `first` to `last` of the tail a durable segment that holds these numbers.
 
         `more` are sorted keys of such stories that the tail lacks.  `made_at` is the number of the ledger's last
-        change: the tail has it, and no story is removed before this returns.  Nothing is done if the segments
-        hold all of these stories.  Raises ValueError if they hold some of them, Fatal if the disk fails or is full.
+        change; the caller sees to it that the tail has it, and that no story is removed meanwhile.  Nothing is done if
+        the segments hold all of these stories.  Raises ValueError if they hold some of them, Fatal if the disk fails
+        or is full.
         """
         with self._writing, self._translate_write_errors():
             self._refresh()
@@ -227,7 +228,7 @@ class PassageIndex:
     def merge(self, is_live: IsLive, made_at: int) -> bool:
         """Merge some segments if a merge is due, without the postings of the numbers that are not live.
 
-        `is_live` says for ascending numbers (n,), some of which never were a story's, which are of current stories.
+        `is_live` says which of ascending numbers (n,) are of current stories; some of these never were a story's.
         It knows of all changes of the ledger up to the number `made_at`.  Returns False if no merge is due.  Lookups
         and `insert` go on meanwhile.  Raises PassagesDamaged, and Fatal if the disk fails or is full.
         """
@@ -318,6 +319,7 @@ class PassageIndex:
         """Write a segment; `live` marks which of the numbers from `first` on are kept."""
         postings = sum(source.postings for source in sources)
         bits = choose_bits(postings, last - first + 1)
+        # what is 0, and how many postings are left of these, is known when they are written
         header = Header(self._ledger_id, self._algorithm, made_at, first, last, 0, postings, *bits, 0)
         stripes = (
             (prefixes, keys if live is None else keys[live[get_numbers(keys) - np.uint32(first)]])

@@ -1,7 +1,7 @@
 """The page of permissions: who may use whose text, entered and revoked by moderators.
 
-Who enters or revokes one for a story decides cases in its language; one for all texts of an author or of a catalogue,
-in those of the undecided flags on them, whether open or permitted.
+To enter or revoke one for a story, a moderator must be allowed to decide cases in its language; for a serial, or for
+all texts of an author or of a catalogue, in all languages of the undecided flags on them, whether open or permitted.
 """
 
 import sqlite3
@@ -33,7 +33,7 @@ STATES = {
 
 def make_prefilled_query(flag: Mapping[str, Any]) -> str:
     """The query of the page whose form permits the copy of a flag, a row of the view `pairs`; "" if no one can."""
-    if flag["catalogue"] is not None:
+    if flag["catalogue"] is not None:  # permitted to everyone: its works are free
         return urlencode({"catalogue": flag["catalogue"]})
     by, to = flag["matched_author_id"], flag["story_author_id"]
     if by is None or by == to:
@@ -90,7 +90,7 @@ async def _render_page(request: web.Request, fields: Mapping[str, str], refused:
     moderator, ledger = require_moderator(request), get_desk(request).ledger
     author, number = request.query.get("author") or None, read_number(request.query, "id")
     chosen, page_number = PermissionFilter(number, author), read_page_number(request.query)
-    await ledger.refresh_cases()
+    await ledger.refresh_cases()  # which also begins and ends permissions that are due
     rows, total = await ledger.read(_list_rows, chosen, (page_number - 1) * PAGE_SIZE)
     return render_page(
         request,

@@ -72,11 +72,11 @@ class ExportOptions(Struct, frozen=True):
 
 
 async def export(config: Config, open_pool: OpenReaderPool, target: Target | None, options: ExportOptions) -> list[int]:
-    """Write the flags, worst first, or stories, the most similar or of the largest cluster first, atomically.
+    """Write flags, the worst first, stories, the most similar first, or members, the largest cluster first; atomically.
 
-    The target is a file, S3 or (None) stdout.  Returns the ids of what was exported: of flags for
-    `flags.mark_exported`, or of stories.  Raises Fatal if the target cannot be written, Misuse if the library of the
-    format is missing, Transient if the store does not answer.
+    The target is a file, S3 or (None) stdout.  Returns the ids of what was exported: of flags, for
+    `mark_exported` of `flags` or `meaning_flags`, or of stories.  Raises Fatal if the target cannot be written, Misuse
+    if the library of the format is missing, Transient if the store does not answer.
     """
     check_format(options.file_format)
     if is_of_meaning(options.selection):
@@ -172,13 +172,13 @@ def write_stories(db: sqlite3.Connection, file: Path, options: ExportOptions, la
 def write_members(db: sqlite3.Connection, file: Path, options: ExportOptions, languages: Languages) -> list[int]:
     """Write the members of clusters to a local file and return their ids; an HTML page gets some of them."""
     rows = list(list_member_rows(db, options.selection, options.keep))
-    exported = [row["story_id"] for row in rows]
+    chosen = len(rows)
     if options.file_format == "html":
-        shown = story_rows.show_ids(db, rows[:MAX_STORIES_SHOWN], MEMBERS.story_ids)
-        write_members_page(file, shown, len(rows), registry=languages)
+        rows = rows[:MAX_STORIES_SHOWN]
+        write_members_page(file, story_rows.show_ids(db, rows, MEMBERS.story_ids), chosen, registry=languages)
     else:
         _write_rows(db, file, rows, MEMBERS, options)
-    return exported
+    return [row["story_id"] for row in rows]
 
 
 def _write_rows(
