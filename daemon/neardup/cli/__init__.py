@@ -53,7 +53,7 @@ COMMANDS = {
     "dead-letters": ("run", "List the stories and rows that could not be processed"),
     "retry": ("run", "Process the stories of dead letters again"),
     "status": ("maintain", "Show stories, flags, runs, dead letters and the index"),
-    "doctor": ("maintain", "Test config, ledger, index, source, object store, clock and fingerprints"),
+    "doctor": ("maintain", "Test each part of the installation, from the configuration to the fingerprints"),
     "backup": ("maintain", "Write a checked copy of the ledger to PATH"),
     "reindex": ("maintain", "Rebuild the index from the ledger, and repair the passage index"),
     "reference": ("maintain", "List the works to protect, show their catalogues, or remove one"),
