@@ -24,7 +24,7 @@ from neardup.ledger import Ledger, candidates, transaction, versions
 from neardup.nomination import lookup
 from neardup.nomination.exhaustive import WideMatches, match_fingerprints, match_passages
 from neardup.nomination.in_memory import HeldTexts, Pair, nominate_pairs, sample_passages
-from neardup.nomination.lookup import StoryProbe, TextNominator, nominate, read_facts
+from neardup.nomination.lookup import StoryProbe, TextNominator, find_unseen, nominate, read_facts
 from neardup.nomination.passages import PassageNomination
 from neardup.pipeline.index_sync import admit_version, catch_up
 from neardup.pipeline.passage_sync import PassageSync, open_passages
@@ -118,7 +118,11 @@ async def _nominates_alike(folder: Path, corpus: Sequence[Held], detection: Dete
             facts = await ledger.do(read_facts)
             nominated = await nominator.nominate(probe, facts, None)
             of_one = {tuple(sorted((probe.story_id, other))) for some in nominated[:2] for other in some}
-            assert of_one == {pair for pair in pairs if probe.story_id in pair}, "one text"
+            own = {pair for pair in pairs if probe.story_id in pair}
+            assert of_one == own, "one text"
+            late = await ledger.do(find_unseen, probe, 0, detection)
+            unseen = {tuple(sorted((probe.story_id, other))) for some in (late.ids, late.by_passages) for other in some}
+            assert own <= unseen, "one text, among the stories that its lookups missed"
         wide = {probe.story_id: WideMatches() for probe in probes}
         stories: FingerprintArrays = await ledger.do(versions.read_existing_fingerprints, list(wide), ())
         await match_fingerprints(ledger, stories, detection, wide)

@@ -25,6 +25,7 @@ from neardup.core.candidates.select import MAX_UNINDEXED, NO_NUMBERS, Nominee, S
 from neardup.core.fingerprint.word_hashes import MIN_SHARED, PassageHashes
 from neardup.core.verify.alignment import NO_HASHES
 from neardup.errors import Transient
+from neardup.index.passages.postings import get_numbers, make_keys, select_keys
 from neardup.index.protocol import Index, LookupResult, refuse_index_mismatch
 from neardup.ledger import Ledger, candidates, outbox, passages, runs, transaction, versions
 from neardup.ledger.candidates import Matches
@@ -35,7 +36,6 @@ from neardup.records import BandedFingerprint, Language
 from neardup.retry import retry_call
 
 T = TypeVar("T")
-HASH_BYTES = 4  # of a passage hash
 NOTHING_FOUND = LookupResult(set(), NO_NUMBERS, {})
 NominatedPair = tuple[int, int, Language]  # the ids of a story and its match, and the language of the story
 
@@ -202,7 +202,7 @@ class TextNominator:
     ) -> tuple[tuple[int, ...], tuple[str, ...]]:
         why, applied, found = "the index is behind the ledger", None, NOTHING_FOUND
         try:
-            applied, found = await finish_in_time(
+            applied, found = await _finish_in_time(
                 retry_call("look_up", lambda: self._look_up(probe.banded, facts)),
                 until,
                 "the index did not answer in time",
@@ -223,7 +223,7 @@ class TextNominator:
     ) -> tuple[tuple[int, ...], PassageHashes, tuple[str, ...]]:
         late = "the passage index did not answer in time"
         try:
-            ids, common = await finish_in_time(self._look_up_passages(probe), until, late)
+            ids, common = await _finish_in_time(self._look_up_passages(probe), until, late)
         except Transient as error:
             return (), NO_HASHES, (f"{error}: passages inside other stories were not looked for",)
         return ids, common, ()
@@ -260,17 +260,17 @@ def find_unseen(db: sqlite3.Connection, probe: StoryProbe, seen: int, detection:
     held = versions.read_existing_fingerprints(db, (), ())
     group = [probe.story_id], probe.banded
     [nominee] = select_matches([group], [NOTHING_FOUND], held, {language: detection.of(language)}, late)
-    rows = passages.list_hashes(db, seen, MAX_UNINDEXED)
-    hashes = np.concatenate([NO_HASHES, *(np.frombuffer(packed, np.uint32) for _, packed in rows)])
-    owners = np.repeat(np.arange(len(rows)), [len(packed) // HASH_BYTES for _, packed in rows])
-    shared = np.bincount(owners[np.isin(hashes, probe.passages)], minlength=len(rows))
-    numbers = [rows[nth][0] for nth in np.flatnonzero(shared >= MIN_SHARED).tolist()]
-    ids = [story_id for story_id in versions.read_ids(db, numbers).values() if story_id != probe.story_id]
+    keys = make_keys(
+        [(n, np.frombuffer(packed, np.uint32)) for n, packed in passages.list_hashes(db, seen, MAX_UNINDEXED)]
+    )
+    numbers, shared = np.unique(get_numbers(select_keys(keys, probe.passages)), return_counts=True)
+    several = versions.read_ids(db, numbers[shared >= MIN_SHARED].tolist()).values()
+    ids = [story_id for story_id in several if story_id != probe.story_id]
     by_passages = [story_id for story_id in ids[:most] if story_id not in nominee.matches]
     return make_matches(probe.story_id, language, detection, nominee.matches, by_passages)
 
 
-async def finish_in_time(work: Awaitable[T], until: float | None, late: str) -> T:
+async def _finish_in_time(work: Awaitable[T], until: float | None, late: str) -> T:
     """The result of `work`.  Raises Transient, with the message `late`, if it is not there at a time of the loop."""
     try:
         async with asyncio.timeout_at(until):
