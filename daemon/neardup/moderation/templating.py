@@ -139,7 +139,6 @@ def make_page_values(style: str) -> dict[str, Any]:
 
 @cache
 def load_assets(languages: Languages) -> InlineAssets:
-    """The style sheet and the script for embedding in a page."""
     style, script = read_static("review.css") + make_font_rules(languages), read_static("review.js")
     policy = f"default-src 'none'; style-src 'sha256-{hash_for_csp(style)}'; script-src 'sha256-{hash_for_csp(script)}'"
     return InlineAssets(style, script, policy)

@@ -230,7 +230,6 @@ def describe_case(row: Mapping[str, Any]) -> str:
 
 
 def list_similarity_findings(found: Similarity) -> list[str]:
-    """Further findings on a story and its sources, one sentence each."""
     if not found.sources:
         return []
     from_sources = ngettext(
@@ -342,7 +341,6 @@ def read_dates(row: Mapping[str, Any], prefix: str = "", catalogue: str | None =
 
 
 def get_dates(about: StoryFacts) -> Dates:
-    """The dates of a story that is compared."""
     published, updated, known = map(parse_milliseconds, (about.published_at, about.updated_at, about.known_since))
     return Dates(published, updated, known, about.catalogue)
 
@@ -471,7 +469,6 @@ def counted_marked(n: int) -> str:
 
 
 def name_step(step: Step) -> str:
-    """What moderators call a step of a complaint."""
     return gettext(STEP_NAMES[step])
 
 

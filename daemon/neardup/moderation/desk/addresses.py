@@ -55,7 +55,6 @@ def quote_shown_id(shown: ShownId) -> str:
 
 
 def make_story_url(shown: ShownId) -> str:
-    """The address of a story's page."""
     return f"/story/{quote_shown_id(shown)}"
 
 
@@ -71,7 +70,6 @@ def make_pair_url(first: ShownId, second: ShownId, page: str = "pair") -> str:
 
 
 def make_author_url(author_id: str) -> str:
-    """The address of an author's page."""
     return f"/author/{quote_id(author_id)}"
 
 
@@ -115,11 +113,9 @@ class CaseQueue(Struct, frozen=True):
     order: Order = Order.SIMILARITY
 
     def only(self, **filters: Any) -> Self:
-        """The queue with other values for these fields of its selection."""
         return replace(self, selection=replace(self.selection, **filters))
 
     def ordered_by(self, order: Order) -> Self:
-        """The queue in another order."""
         return replace(self, order=order)
 
 
@@ -216,7 +212,6 @@ class MeaningQueue(Struct, frozen=True):
     story: str | None = None
 
     def only(self, **filters: Any) -> Self:
-        """The queue with other values for these fields of its selection."""
         return replace(self, selection=replace(self.selection, **filters))
 
 

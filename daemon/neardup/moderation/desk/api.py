@@ -152,7 +152,6 @@ class Operation(Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """The names of the placeholders."""
         return PLACEHOLDER.findall(self.route)
 
     @property
@@ -164,7 +163,6 @@ class Operation(Struct, frozen=True):
         return (*ALWAYS, *with_story, *with_number, *with_body, *self.problems)
 
     async def answer(self, request: web.Request) -> web.Response:
-        """Answer a request to the route."""
         moderator, body = _authorize(request), None
         if self.body is not None:
             expect_json(request)
@@ -542,7 +540,6 @@ PARAMETERS = {
 
 
 def describe_api() -> dict[str, Any]:
-    """The OpenAPI document."""
     return make_document("The cases and verdicts of the review desk.", map(_describe, OPERATIONS), messages.Problem)
 
 

@@ -182,7 +182,6 @@ ROUTES = (
 
 
 def make_application(desk: Desk) -> web.Application:
-    """The web application with every route of the desk."""
     app = web.Application(middlewares=MIDDLEWARES, client_max_size=MAX_BODY_BYTES)
     app[DESK] = desk
     app[CASE_GAUGES] = CaseGauges()

@@ -319,7 +319,6 @@ def _read_chosen_cases(form: Mapping[str, str]) -> dict[int, str]:
 
 
 def _read_excepted_flags(form: Mapping[str, str]) -> set[int]:
-    """The ids of the flags of pairs that are left out."""
     listed = [name.removeprefix(EXCEPTED) for name in form if name.startswith(EXCEPTED)]
     return {int(flag_id) for flag_id in listed if re.fullmatch(r"[0-9]{1,18}", flag_id)}
 

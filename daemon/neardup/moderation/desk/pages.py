@@ -231,7 +231,6 @@ def _list_saved_notes(section: Review) -> Sequence[str]:
 
 
 def render_error_page(request: web.Request, status: int, message: str) -> web.Response:
-    """A page with an error message."""
     return render_page(
         request, "error.html.j2", status, title=gettext(HTTPStatus(status).phrase), message=gettext(message)
     )

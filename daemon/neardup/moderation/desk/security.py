@@ -82,7 +82,6 @@ PROBLEM_OF: dict[type[NeardupError], ProblemType] = {
 
 
 async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Set the security headers of every response."""
     response.headers.update(HEADERS)
     is_fixed = request.path.startswith(STATIC) and request.query_string  # the address has the hash of the content
     response.headers["Cache-Control"] = "max-age=31536000, immutable" if is_fixed else "no-store"
@@ -197,7 +196,6 @@ async def _read_form(request: web.Request) -> dict[str, str]:
 
 @web.middleware
 async def require_login(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Require a login if there is a token."""
     is_open = not get_desk(request).needs_login or request.path == "/login" or request.path.startswith(OPEN_FOLDERS)
     if is_open or find_login(request):
         return await handler(request)

@@ -56,7 +56,6 @@ class Chart(Struct, frozen=True):
 
     @property
     def totals(self) -> tuple[int, ...]:
-        """The sum of each series."""
         return tuple(map(sum, self.counts))
 
     @property

@@ -285,7 +285,6 @@ def _cut_within(text: str, spans: Sequence[ShownSpan], start: int, end: int) -> 
 
 
 def cut_blocks(text: str, spans: Sequence[ShownSpan]) -> Iterator[Paragraph | Fold]:
-    """Cut the text of these spans into paragraphs and folds."""
     shown: list[ShownSpan] = []
     for span in spans:
         if span.highlight is Highlight.FOLDED:
@@ -319,7 +318,6 @@ def cut_paragraphs(text: str, spans: Sequence[ShownSpan]) -> list[Paragraph]:
 
 
 def make_bars(spans: Iterable[Sequence[int]], words: int, colour: int = 0) -> tuple[Bar, ...]:
-    """The bars of spans of a story of so many words."""
     return tuple(
         Bar(round(1000 * start / words, 2), round(1000 * (end - start) / words, 2), colour) for start, end in spans
     )
@@ -340,7 +338,6 @@ def list_highlights(a: Iterable[Fragment], b: Iterable[Fragment]) -> set[str]:
 
 
 def list_story_highlights(aligned: AlignedStories) -> set[str]:
-    """The highlights in two whole stories."""
     return list_highlights(_list_fragments(aligned.a), _list_fragments(aligned.b))
 
 

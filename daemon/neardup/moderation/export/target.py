@@ -62,7 +62,6 @@ def write_atomically(path: Path, write: Callable[[Path], R]) -> R:
 
 
 def _copy_to_stdout(file: Path) -> None:
-    """Copy a file to stdout and flush it."""
     with file.open("rb") as written:
         shutil.copyfileobj(written, sys.stdout.buffer)
     sys.stdout.flush()  # a failed write must raise here, before the flags are marked as exported
