@@ -105,7 +105,7 @@ async def test_file_says_what_the_ledger_says_in_every_language(folder: Path) ->
         page = render_html(case, SHIPPED)
         shown = " ".join(unescape(re.sub(r"<[^>]+>", "", page)).split())
         for words in (
-            f"{format_percent(case.found.similarity)} of this story stands in earlier stories by others",
+            f"{format_percent(case.record.found.similarity)} of this story stands in earlier stories by others",
             "published 4 January 1970, 00:00 UTC (listing)",
             "known to neardup since",
             "The source was published 2 days before the story, by the listing.",
@@ -200,7 +200,7 @@ async def test_notice_is_in_the_language_of_the_story(folder: Path, language: La
     story_id = 1009 + 10 * LANGUAGES.index(language)
     case = await filed(folder, story_id)
     notice = render_notice(case, SHIPPED)
-    share = format_percent(case.found.similarity)
+    share = format_percent(case.record.found.similarity)
     assert SHIPPED[language].code in list_notice_languages()
     for words in (share, TEXTS[language][:40], f"https://example.com/story/{story_id - 2}", str(story_id), TITLE):
         assert words in notice, f"{words!r} is not in {notice}"

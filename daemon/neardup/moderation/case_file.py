@@ -30,7 +30,6 @@ from neardup.moderation.evidence.alignment import PassagePair, align_stories
 from neardup.moderation.templating import make_environment, make_font_rules, make_page_values, read_static
 from neardup.moderation.wording import (
     describe_row_order,
-    describe_source_order,
     list_warnings,
     read_dates,
 )
@@ -65,11 +64,10 @@ class CaseRecord(Struct, frozen=True):
 
 
 class FiledSource(Struct, frozen=True):
-    """A source, numbered from 1: `order` is that of publication, in words, `problem` says why its text is missing."""
+    """A source, numbered from 1; `problem` says why its text is missing."""
 
     number: int
     about: Source
-    order: str
     link: str | None
     problem: str | None
 
@@ -96,12 +94,12 @@ class FiledPassage(Struct, frozen=True):
 
 
 class CaseFile(Struct, frozen=True):
-    """A story with its sources, the longest `passages`, the `further` ones for the appendix, and what was decided.
+    """A story with its sources, the longest `passages`, the `further` ones for the appendix, and some other matches.
 
-    `more` counts the passages that are not shown, `more_others` the matches; `marks` are those of the story.
+    `more` counts the passages that are not shown.
     """
 
-    found: Similarity
+    record: CaseRecord
     link: str | None
     warnings: tuple[str, ...]
     sources: tuple[FiledSource, ...]
@@ -109,16 +107,14 @@ class CaseFile(Struct, frozen=True):
     further: tuple[FiledPassage, ...]
     more: int
     others: tuple[OtherMatch, ...]
-    more_others: int
-    events: tuple[Event, ...]
-    marks: Marks
-    complaints: tuple[Complaint, ...]
 
     @property
     def verdicts(self) -> list[Event]:
         """The verdicts that stand, the latest at the top, each with the pairs on which no later one stands."""
-        undone = {event["decision"] for event in self.events if event["event"] == "undo"}
-        given = [event for event in self.events if event["event"] == "verdict" and event["decision"] not in undone]
+        undone = {event["decision"] for event in self.record.events if event["event"] == "undo"}
+        given = [
+            event for event in self.record.events if event["event"] == "verdict" and event["decision"] not in undone
+        ]
         standing: list[Event] = []
         decided: set[tuple[int, int]] = set()
         for event in sorted(given, key=lambda event: event["decision"], reverse=True):  # a clock may go back
@@ -177,13 +173,13 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
         elif source is not None:
             problem = source.why if isinstance(source, UnreadableStory) else None
         link = link_to(config, found.language, about.story_id, about.shown)
-        sources.append(FiledSource(number, about, describe_source_order(found, about), link, problem))
+        sources.append(FiledSource(number, about, link, problem))
     if isinstance(story, UnreadableStory):
         changed[f"The text of the story is not available ({story.why})"] = None
     passages.sort(key=lambda passage: -passage.pair.words)
     shown = _count_fitting(passages)
     return CaseFile(
-        found,
+        record,
         link_to(config, found.language, found.story_id, found.shown),
         tuple(changed),
         tuple(sources),
@@ -191,10 +187,6 @@ def _compose(record: CaseRecord, config: Config, texts: Mapping[int, LoadedStory
         tuple(passages[shown:]),
         more,
         tuple(_make_other(row, found, config) for row in record.others[:LISTED_OTHERS]),
-        len(record.others[LISTED_OTHERS:]),
-        tuple(record.events),
-        record.marks,
-        record.complaints,
     )
 
 
@@ -246,7 +238,7 @@ def link_to(config: Config, language: str, story_id: int, shown: ShownId) -> str
 def render_html(case: CaseFile, languages: Languages) -> str:
     """The case file as one self-contained page, which prints the SHA-256 of its own element <article>, in UTF-8."""
     jinja = make_environment(languages)
-    article = jinja.get_template(ARTICLE).render(case=case, found=case.found)
+    article = jinja.get_template(ARTICLE).render(case=case, record=case.record, found=case.record.found)
     return jinja.get_template(PAGE).render(
         case=case,
         article=article,
@@ -298,19 +290,19 @@ def _refuse_url(url: str) -> dict[str, Any]:
 
 def render_notice(case: CaseFile, languages: Languages) -> str:
     """The notice to the author, in the language of the story.  Raises Misuse for a story without a source."""
-    if not case.found.copied_words:
+    if not case.record.found.copied_words:
         raise Misuse("there is nothing to notify: no part of this story is known to be copied")
-    entry = languages.get(case.found.language)
+    entry = languages.get(case.record.found.language)
     code = entry.code if entry and entry.code in list_notice_languages() else NOTICE_OF_OTHERS
     return (
         _open_notices()
         .get_template(f"{code}.txt")
         .render(
-            title=case.found.title,
-            share=format_percent(case.found.similarity),
+            title=case.record.found.title,
+            share=format_percent(case.record.found.similarity),
             sources=case.sources,
             link=case.link,
-            reference=case.found.shown,
+            reference=case.record.found.shown,
         )
     )
 
