@@ -56,7 +56,7 @@ COMMANDS = {
     "doctor": ("maintain", "Test each part of the installation, from the configuration to the fingerprints"),
     "backup": ("maintain", "Write a checked copy of the ledger to PATH"),
     "reindex": ("maintain", "Rebuild the index from the ledger, and repair the passage index"),
-    "reference": ("maintain", "List the works to protect, show their catalogues, or remove one"),
+    "reference": ("maintain", "Sync the works to protect, list their catalogues, or remove a catalogue"),
     "embed": ("run", "Make the vectors of works and new stories"),
     "import": ("maintain", "Add fingerprints that were made elsewhere, with their flags"),
     "spark": ("find", "Find the copies of a corpus on a Spark cluster, and write folders of Parquet"),
