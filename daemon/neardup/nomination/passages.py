@@ -48,16 +48,6 @@ MAX_HOLDERS = 5_000  # stories of a hash; what more stories hold is common witho
 COUNTED_AT_ONCE = 500  # hashes
 
 
-class Holder(NamedTuple):
-    """A story that holds a hash."""
-
-    language: Language
-    copy_key: int
-
-
-Holders = Mapping[int, Holder]  # of one hash, by the ids of the stories
-
-
 class Passages(Protocol):
     """A passage index, and how it is asked a question; see `pipeline.passage_sync.PassageSync`."""
 
@@ -74,6 +64,10 @@ class Probe(Struct, frozen=True):
     language: Language
     copy_key: int
     hashes: PassageHashes
+
+
+Holder = versions.HolderRow | Probe  # a story that holds a hash
+Holders = Mapping[int, Holder]  # of one hash, by the ids of the stories
 
 
 def join_hashes(stories: Sequence[Probe]) -> tuple[npt.NDArray[np.int64], PassageHashes]:
@@ -183,7 +177,7 @@ def _find_holders(stories: Sequence[Probe], hashes: PassageHashes) -> dict[int, 
     held = are_among_ascending(joined, hashes)
     for place, hash_ in zip(owners[held].tolist(), joined[held].tolist(), strict=True):
         story = stories[place]
-        found[hash_][story.story_id] = Holder(story.language, story.copy_key)
+        found[hash_][story.story_id] = story
     return found
 
 
@@ -211,9 +205,8 @@ async def read_holders(index: Passages, ledger: Ledger, hashes: PassageHashes) -
         if count <= MAX_HOLDERS
     }
     for hash_, number in zip(hashes[positions].tolist(), numbers.tolist(), strict=True):
-        if number in stories:
-            story = stories[number]
-            found[hash_][story.story_id] = Holder(story.language, story.copy_key)
+        if story := stories.get(number):
+            found[hash_][story.story_id] = story
     return found
 
 

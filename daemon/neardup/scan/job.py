@@ -26,7 +26,7 @@ from neardup.pages.reader_pool import PROCESSES, ReaderPool
 from neardup.pages.results import NotModified, PageResult, make_results
 from neardup.pages.store import PlainContent, find_location
 from neardup.pipeline.run_lifecycle import Hook, carry_out
-from neardup.pipeline.summary import Counts, Phase, Progress, RunSummary, Summary, Watch, log_left_out
+from neardup.pipeline.summary import Counts, Phase, Progress, RunSummary, Watch, log_left_out
 from neardup.pipeline.worker import keep_examples, make_outcomes
 from neardup.records import (
     Assessment,
@@ -115,10 +115,6 @@ async def scan_documents(
 
     A ledger that `is_kept` gets its cases too.  Raises Fatal if no document can be compared, and as `carry_out` does.
     """
-
-    async def refresh_cases(_: Summary) -> None:
-        await ledger.do(cases.refresh)
-
     connect(config.ledger.path).close()
     with closing(Ledger(config.ledger.path)) as ledger, show_progress("scan") as watch:
         await carry_out(
@@ -126,7 +122,7 @@ async def scan_documents(
             ledger,
             asyncio.Event(),
             shutdown_seconds=config.run.shutdown_seconds,
-            hooks=[Hook("cases", refresh_cases)] if is_kept else [],
+            hooks=[Hook("cases", lambda _: ledger.do(cases.refresh))] if is_kept else [],
         )
     return job
 
