@@ -208,6 +208,11 @@ def dump_list(values: Iterable[object]) -> str:
     return json.dumps(list(values))
 
 
+def list_conditions(given: Iterable[tuple[str, object]]) -> list[tuple[str, list[object]]]:
+    """SQL conditions, each with a value for all of its `?`, as `join_conditions` takes them; without those of None."""
+    return [(sql, [value] * sql.count("?")) for sql, value in given if value is not None]
+
+
 def join_conditions(conditions: Sequence[tuple[str, Sequence[object]]]) -> tuple[str, list[object]]:
     """SQL conditions with their values -> the condition that all of them hold, with all values."""
     return " AND ".join(sql for sql, _ in conditions) or "true", [value for _, values in conditions for value in values]

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from neardup.core.verify.tiers import find_tier, list_kinds
-from neardup.ledger import Row, join_conditions, languages, now_ms, select_named_rows
+from neardup.ledger import Row, join_conditions, languages, list_conditions, now_ms, select_named_rows
 from neardup.ledger.flags import Selection, make_condition
 from neardup.ledger.story_rows import pack_id
 from neardup.records import PERMITTED, Kind, Language
@@ -95,22 +95,21 @@ def make_case_condition(db: sqlite3.Connection, selection: CaseSelection) -> tup
         clauses.append(("open_flags = 0 AND statuses <> ?", [UNDECIDED]))
     elif selection.status != EVERY:
         clauses.append(("instr(statuses, ?)", [f",{selection.status},"]))
-    if selection.author is not None:
-        author = pack_id(selection.author)
-        clauses.append(("case_id IN (SELECT case_id FROM flags WHERE author_a = ? OR author_b = ?)", [author, author]))
     if selection.authors is not None:
         clauses.append(("same_author = ?", [selection.authors is Authors.SAME]))
     elif not selection.hidden:
         clauses.append(("NOT hidden", []))
-    listed = (("instr(kinds, ?)", selection.kind), ("instr(catalogues, ?)", selection.catalogue))
-    clauses += [(sql, [f",{value},"]) for sql, value in listed if value is not None]
-    compared: tuple[tuple[str, object], ...] = (
-        ("similarity >= ?", selection.similarity),
-        ("flagged_at >= ?", selection.since),
-        ("flagged_at < ?", selection.until),
-        (DECIDED_BY, selection.decided_by),
+    clauses += list_conditions(
+        (
+            ("instr(kinds, ',' || ? || ',')", selection.kind),
+            ("instr(catalogues, ',' || ? || ',')", selection.catalogue),
+            ("similarity >= ?", selection.similarity),
+            ("flagged_at >= ?", selection.since),
+            ("flagged_at < ?", selection.until),
+            ("case_id IN (SELECT case_id FROM flags WHERE author_a = ? OR author_b = ?)", pack_id(selection.author)),
+            (DECIDED_BY, selection.decided_by),
+        )
     )
-    clauses += [(sql, [value]) for sql, value in compared if value is not None]
     if selection.complaint is not None:
         now = now_ms() if selection.complaint is Complained.OVERDUE else 2**62
         clauses.append((OF_COMPLAINTS.format(open="p.closed_at IS NULL AND p.due_at < ?"), [now, now]))

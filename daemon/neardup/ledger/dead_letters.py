@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from neardup.errors import Misuse
-from neardup.ledger import AMONG, dump_list, join_conditions, now_ms, select_named_rows, transaction
+from neardup.ledger import AMONG, dump_list, join_conditions, list_conditions, now_ms, select_named_rows, transaction
 from neardup.ledger.runs import get, put
 from neardup.records import Dead, DeadLettered, Language, ListedRow, Outcome, Skip, Skipped, Story, show_id
 
@@ -36,12 +36,8 @@ class DeadLetterFilter(Struct, frozen=True):
     @property
     def condition(self) -> tuple[str, list[object]]:
         """The selection as an SQL condition, with its values."""
-        clauses: list[tuple[str, list[object]]] = []
-        if self.reason is not None:
-            clauses.append(("reason = ?", [self.reason]))
-        if self.keys:
-            clauses.append((f"key {AMONG}", [dump_list(self.keys)]))
-        return join_conditions(clauses)
+        keys = dump_list(self.keys) if self.keys else None
+        return join_conditions(list_conditions((("reason = ?", self.reason), (f"key {AMONG}", keys))))
 
 
 ALL = DeadLetterFilter()

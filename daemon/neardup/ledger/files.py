@@ -15,6 +15,7 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from neardup.errors import Fatal
@@ -80,39 +81,18 @@ def is_full(folder: Path) -> bool:
     return os.statvfs(folder).f_bavail == 0
 
 
-def name_log_file(path: Path) -> Path:
-    """The write-ahead log of a ledger."""
-    return path.with_name(f"{path.name}-wal")
+def name_beside(suffix: str, ledger: Path) -> Path:
+    """The path of what stands beside a ledger, under the name of the ledger with a suffix."""
+    return ledger.with_name(ledger.name + suffix)
 
 
-def name_passages_folder(ledger: Path) -> Path:
-    """The folder of the passage index of a ledger."""
-    return ledger.with_name(f"{ledger.name}.passages")
-
-
-def name_titles_file(ledger: Path) -> Path:
-    """The index of the titles of a ledger."""
-    return ledger.with_name(f"{ledger.name}.titles")
-
-
-def name_texts_file(ledger: Path) -> Path:
-    """The index of the words of the latest texts of a ledger."""
-    return ledger.with_name(f"{ledger.name}.texts")
-
-
-def name_vectors_file(ledger: Path) -> Path:
-    """The vectors of the stories of a ledger."""
-    return ledger.with_name(f"{ledger.name}.vectors")
-
-
-def name_heads_file(ledger: Path) -> Path:
-    """The file of the heads of the tree of what a ledger saw first."""
-    return ledger.with_name(f"{ledger.name}.heads")
-
-
-def name_submitted_folder(ledger: Path) -> Path:
-    """The folder of the submitted pages of a ledger."""
-    return ledger.with_name(f"{ledger.name}.submitted")
+name_log_file = partial(name_beside, "-wal")  # SQLite's write-ahead log
+name_passages_folder = partial(name_beside, ".passages")  # the passage index
+name_titles_file = partial(name_beside, ".titles")  # the index of the titles
+name_texts_file = partial(name_beside, ".texts")  # the index of the words of the latest texts
+name_vectors_file = partial(name_beside, ".vectors")  # the vectors of the stories
+name_heads_file = partial(name_beside, ".heads")  # the heads of the tree of what the ledger saw first
+name_submitted_folder = partial(name_beside, ".submitted")  # the submitted pages
 
 
 def refuse_damage(db: sqlite3.Connection, path: Path) -> None:

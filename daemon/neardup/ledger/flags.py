@@ -16,7 +16,17 @@ from msgspec import Struct
 from neardup.core.publication_order import Dates, find_earlier
 from neardup.core.verify import clusters
 from neardup.core.verify.clusters import Cluster, Edge
-from neardup.ledger import AMONG, Row, dump_list, join_conditions, languages, now_ms, select_named_rows, transaction
+from neardup.ledger import (
+    AMONG,
+    Row,
+    dump_list,
+    join_conditions,
+    languages,
+    list_conditions,
+    now_ms,
+    select_named_rows,
+    transaction,
+)
 from neardup.ledger.story_rows import describe, pack_id
 from neardup.records import STATUSES, Kind, Language, Verdict
 
@@ -31,6 +41,7 @@ PAIR_COLUMNS = (
     " verdict, moderator, note, decided_at, undone_at, undone_by, catalogue, licence,"
     " permission_id, permission_licence, permission_until, story_serial, matched_serial"
 )
+OF_CATALOGUE = "EXISTS (SELECT 1 FROM works w WHERE w.story_id = flags.a AND w.catalogue = ?)"
 QUEUE_ORDER = "ORDER BY severity, strength DESC, a, b"
 
 
@@ -80,29 +91,21 @@ def make_condition(
         for column, values in ((status, selection.statuses), ("kind", selection.kinds), ("language", numbers))
         if values
     ]
-    clauses += [
-        (f"{column} {comparison} ?", [value])
-        for column, comparison, value in (
-            ("similarity", ">=", selection.similarity),
-            ("flagged_at", ">=", selection.since),
-            ("flagged_at", "<", selection.until),
+    clauses += list_conditions(
+        (
+            ("similarity >= ?", selection.similarity),
+            ("flagged_at >= ?", selection.since),
+            ("flagged_at < ?", selection.until),
+            ("(a = ? OR b = ?)", selection.story),
+            (OF_CATALOGUE, selection.catalogue),
+            ("(author_a = ? OR author_b = ?)", pack_id(selection.author)),
+            (f"a {AMONG} AND b {AMONG}", members),
         )
-        if value is not None
-    ]
+    )
     if selection.only_new:
         clauses.append(("exported_at IS NULL", []))
-    if selection.story is not None:
-        clauses.append(("(a = ? OR b = ?)", [selection.story, selection.story]))
-    if selection.catalogue is not None:
-        of_catalogue = "EXISTS (SELECT 1 FROM works w WHERE w.story_id = flags.a AND w.catalogue = ?)"
-        clauses.append((of_catalogue, [selection.catalogue]))
-    if selection.author is not None:
-        author = pack_id(selection.author)
-        clauses.append(("(author_a = ? OR author_b = ?)", [author, author]))
     if not selection.same_author:
         clauses.append(("NOT same_author", []))
-    if members is not None:
-        clauses.append((f"a {AMONG} AND b {AMONG}", [members, members]))
     return join_conditions(clauses)
 
 

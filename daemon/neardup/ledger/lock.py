@@ -30,7 +30,7 @@ def only_one(ledger: Path, command: str) -> Iterator[Note]:
 
     Raises Transient, which names the holder, where it is locked.
     """
-    with _hold(_make_path(ledger, PIPELINE), command, "the ledger is in use") as note:
+    with _hold(files.name_beside(PIPELINE, ledger), command, "the ledger is in use") as note:
         yield note
 
 
@@ -48,7 +48,7 @@ async def lock_patiently(ledger: Path, command: str) -> AsyncIterator[Note]:
 @contextmanager
 def only_daemon(ledger: Path) -> Iterator[None]:
     """Lock the ledger as its daemon, also between runs.  Raises Transient, which names the other daemon."""
-    with _hold(_make_path(ledger, DAEMON), "run", "the ledger has a daemon"):
+    with _hold(files.name_beside(DAEMON, ledger), "run", "the ledger has a daemon"):
         yield
 
 
@@ -107,12 +107,12 @@ def _take(file: IO[str], seconds: float = INSTANT_SECONDS) -> bool:
 
 def read_holder(ledger: Path) -> dict[str, Any] | None:
     """The holder of the pipeline lock: command, pid, since, and what it has noted; None where it is free."""
-    return _read_holder(_make_path(ledger, PIPELINE))
+    return _read_holder(files.name_beside(PIPELINE, ledger))
 
 
 def read_daemon(ledger: Path) -> dict[str, Any] | None:
     """The daemon of the ledger, as `read_holder` describes a command; None where there is none."""
-    return _read_holder(_make_path(ledger, DAEMON))
+    return _read_holder(files.name_beside(DAEMON, ledger))
 
 
 def _read_holder(path: Path) -> dict[str, Any] | None:
@@ -134,7 +134,3 @@ def _describe_holder(who: dict[str, Any] | None) -> str:
     who = who or {"command": "another command"}
     pid = f", process {who['pid']}, since {who['since']}" if "pid" in who else ""
     return f"neardup {who['command']}{pid}"
-
-
-def _make_path(ledger: Path, suffix: str) -> Path:
-    return ledger.with_name(ledger.name + suffix)

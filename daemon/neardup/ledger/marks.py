@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from neardup.errors import Fatal
-from neardup.ledger import AMONG, dump_list, join_conditions, languages, now_ms, story_rows
+from neardup.ledger import AMONG, dump_list, join_conditions, languages, list_conditions, now_ms, story_rows
 from neardup.ledger.story_rows import pack_id
 from neardup.records import Language, Mark, MarkReason, Marks, ShownId, Skip, Skipped, Story
 
@@ -108,16 +108,16 @@ class MarkFilter(Struct, frozen=True):
 
     def make_condition(self, db: sqlite3.Connection) -> tuple[str, list[object]]:
         """The selection as an SQL condition on `marks`, with its values."""
-        clauses: list[tuple[str, list[object]]] = [(STORIES, [])]
-        if self.reason is not None:
-            clauses.append(("story_id IN (SELECT story_id FROM marks WHERE reason = ?)", [self.reason]))
-        if self.languages:
-            number_of = languages.map_numbers(db)
-            chosen = [number_of[language] for language in self.languages if language in number_of]
-            clauses.append((f"language {AMONG}", [dump_list(chosen)]))
-        if self.author is not None:
-            clauses.append(("author_id = ?", [pack_id(self.author)]))
-        return join_conditions(clauses)
+        number_of = languages.map_numbers(db)
+        chosen = [number_of[language] for language in self.languages if language in number_of]
+        clauses = list_conditions(
+            (
+                ("story_id IN (SELECT story_id FROM marks WHERE reason = ?)", self.reason),
+                (f"language {AMONG}", dump_list(chosen) if self.languages else None),
+                ("author_id = ?", pack_id(self.author)),
+            )
+        )
+        return join_conditions([(STORIES, []), *clauses])
 
 
 class MarkedStory(Struct, frozen=True):

@@ -16,6 +16,7 @@ from neardup.ledger import (
     dump_list,
     join_conditions,
     languages,
+    list_conditions,
     now_ms,
     select_named_rows,
     serials,
@@ -123,15 +124,15 @@ def _make_condition(selection: Selection) -> tuple[str, list[object]]:
             among = f"IN ({', '.join('?' * len(values))})"
             either = " OR ".join(f"{column} {among}" for column in columns)
             clauses.append((f"({either})", [*values] * len(columns)))
-    for condition, value in (
-        ("flagged_at >= ?1", selection.since),
-        ("flagged_at < ?1", selection.until),
-        ("catalogue = ?1", selection.catalogue),
-        ("?1 IN (a, b)", selection.story),
-        ("?1 IN (story_author_id, matched_author_id)", selection.author),
-    ):
-        if value is not None:
-            clauses.append((condition.replace("?1", "?"), [value]))
+    clauses += list_conditions(
+        (
+            ("flagged_at >= ?", selection.since),
+            ("flagged_at < ?", selection.until),
+            ("catalogue = ?", selection.catalogue),
+            ("? IN (a, b)", selection.story),
+            ("? IN (story_author_id, matched_author_id)", selection.author),
+        )
+    )
     if selection.only_new:
         clauses.append(("exported_at IS NULL", []))
     if not selection.same_author:

@@ -19,6 +19,7 @@ from neardup.errors import NeardupError
 from neardup.ledger import (
     join_conditions,
     languages,
+    list_conditions,
     now_ms,
     select_named_rows,
     similarities,
@@ -304,20 +305,17 @@ def count(db: sqlite3.Connection, chosen: PermissionFilter, now: int) -> int:
 
 
 def _make_conditions(chosen: PermissionFilter, now: int) -> tuple[str, list[object]]:
-    author = pack_id(chosen.author)
-    clauses: list[tuple[str, list[object]]] = [
-        (sql, [value] * sql.count("?"))
-        for sql, value in (
-            ("permission_id = ?", chosen.number),
-            ("(p.granted_by = ? OR p.granted_to = ?)", author),
-            ("p.story_id = ?", chosen.story),
-            ("p.catalogue = ?", chosen.catalogue),
+    return join_conditions(
+        list_conditions(
+            (
+                ("permission_id = ?", chosen.number),
+                ("(p.granted_by = ? OR p.granted_to = ?)", pack_id(chosen.author)),
+                ("p.story_id = ?", chosen.story),
+                ("p.catalogue = ?", chosen.catalogue),
+                ("revoked_at IS NULL AND coalesce(until > ?, true)", now if chosen.current else None),
+            )
         )
-        if value is not None
-    ]
-    if chosen.current:
-        clauses.append(("revoked_at IS NULL AND coalesce(until > ?, true)", [now]))
-    return join_conditions(clauses)
+    )
 
 
 def read(db: sqlite3.Connection, permission_id: int, now: int) -> dict[str, Any] | None:
