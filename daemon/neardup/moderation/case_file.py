@@ -10,7 +10,7 @@ import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -309,8 +309,7 @@ def render_notice(case: CaseFile, languages: Languages) -> str:
 
 def list_notice_languages() -> set[str]:
     """The ISO codes of the languages that have a notice."""
-    folder = files("neardup.moderation") / "notices"
-    return {file.name.removesuffix(".txt") for file in folder.iterdir() if file.name.endswith(".txt")}
+    return {path.stem for path in (Path(__file__).parent / "notices").glob("*.txt")}
 
 
 @cache

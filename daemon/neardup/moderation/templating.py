@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from functools import cache, partial
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -23,6 +23,7 @@ from neardup.records import Language, format_percent, format_time
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+STATIC = Path(__file__).parent / "static"
 # Control characters, bidirectional formatting, interlinear annotation, and lone surrogates.
 INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]")
 RIGHT_TO_LEFT = {"R", "AL", "AN"}
@@ -123,8 +124,7 @@ def _replace_invisible(found: re.Match[str]) -> str:
 
 def read_static(*names: str) -> str:
     """The text of some files of the folder `static`, one after the other."""
-    static = files("neardup.moderation") / "static"
-    return "".join((static / name).read_text(encoding="utf-8") for name in names)
+    return "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
 
 
 def hash_for_csp(text: str) -> str:

@@ -7,7 +7,6 @@ GET /metrics   the metrics of the process, for a moderator's token or that of th
 import asyncio
 import math
 import time
-from pathlib import Path
 
 from aiohttp import web
 
@@ -35,11 +34,10 @@ from neardup.moderation.desk import (
 from neardup.moderation.desk.addresses import AUTHOR, PAIR, STORY
 from neardup.moderation.desk.parts import DESK, Desk, get_desk
 from neardup.moderation.desk.security import MAX_BODY_BYTES, MIDDLEWARES, set_headers
-from neardup.moderation.templating import make_font_rules
+from neardup.moderation.templating import STATIC, make_font_rules
 from neardup.telemetry import metrics
 from neardup.telemetry.log import log
 
-STATIC = Path(__file__).parents[1] / "static"
 CACHED_SECONDS = 5.0
 
 
