@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from neardup.config import Config, Content, Detection, Source
 from neardup.core.languages import LANGUAGES
 from neardup.core.verify.tiers import COPIED_WORDS, EXACT, PASSAGE, RETOLD, list_kinds
-from neardup.ledger import candidates, case_queue, cases, connect, meaning_flags, serials, verdicts, verification
+from neardup.ledger import case_queue, cases, connect, meaning_flags, serials, verdicts
 from neardup.ledger.case_queue import Order
 from neardup.ledger.flags import Selection
 from neardup.ledger.meaning_flags import ChunkPair, MeaningFlag
@@ -42,12 +42,11 @@ from neardup.moderation.desk.addresses import (
     read_story_id,
 )
 from neardup.moderation.desk.pages import MAX_TITLE_LENGTH, short
-from neardup.pipeline.verifier import BEFORE_ALL
-from neardup.records import Assessment, Fingerprinted, Language, Signals, Story, Verdict
+from neardup.records import Fingerprinted, Language, Signals, Story, Verdict
 from neardup.source.parse import LONGEST_NAME, make_printable, parse_id, parse_name
 from yarl import URL
 
-from tests.support.builders import commit, fingerprint_of, fingerprinted, ledger_in_memory, verify_pending
+from tests.support.builders import commit, fingerprint_of, fingerprinted, flag_pair, ledger_in_memory, verify_pending
 from tests.support.desk_client import Client, hidden_fields, named_client, send
 from tests.support.languages import HINDI, TEXTS
 from tests.support.sampling import count_examples
@@ -76,9 +75,8 @@ def write_named(path: Path) -> None:
     with closing(connect(path)) as db:
         commit(db, *(Fingerprinted(story, fingerprint_of(n.to_bytes(16)), None) for n, story in enumerate(stories)))
         for kind, pairs in {PASSAGE: [(4, 0), (5, 1), (6, 2), (7, 3)], EXACT: [(9, 8), (10, 9)]}.items():
-            commit(db, pairs=[(ids[a], ids[b]) for a, b in pairs])
-            found = Assessment(kind, Signals(60, extra={COPIED_WORDS: 90}))
-            verification.record(db, [(pair, found) for pair in candidates.list_pending(db, BEFORE_ALL, 9)], "v")
+            for a, b in pairs:
+                flag_pair(db, ids[a], ids[b], kind, signals=Signals(60, extra={COPIED_WORDS: 90}))
         serials.refresh(db)
         a, b = sorted((ids[0], ids[8]))
         hash_of = dict(db.execute("SELECT id, text_hash FROM stories"))

@@ -12,13 +12,11 @@ import pytest
 from msgspec.structs import replace
 from neardup.core.columns import NONE_MADE
 from neardup.core.fingerprint.version import version
-from neardup.ledger import candidates, cases, connect, marks, now_ms, removed_texts, runs, stories, verification
+from neardup.ledger import cases, connect, marks, now_ms, removed_texts, runs, stories
 from neardup.ledger.removed_texts import Returned
 from neardup.moderation.desk.api import read_case
 from neardup.moderation.wording import MARK_NAMES
-from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.records import (
-    Assessment,
     Fingerprinted,
     Language,
     Mark,
@@ -32,7 +30,7 @@ from neardup.records import (
 )
 from neardup.source.parse import parse_id
 
-from tests.support.builders import commit, fingerprint_of
+from tests.support.builders import commit, fingerprint_of, flag_pair
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import get, named_client, prose
 from tests.support.languages import HINDI, SAMPLED
@@ -125,10 +123,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def flag(db: sqlite3.Connection, first: Story, second: Story) -> None:
-    both = [Fingerprinted(story, fingerprint_of(abs(story.id).to_bytes(16)), None) for story in (first, second)]
-    commit(db, *both, pairs={(first.id, second.id)})
-    [pair] = candidates.list_pending(db, BEFORE_ALL, 2)
-    verification.record(db, [(pair, Assessment("similar", Signals(40, jaccard=0.6)))], "v")
+    for story in (first, second):
+        commit(db, Fingerprinted(story, fingerprint_of(abs(story.id).to_bytes(16)), None))
+    flag_pair(db, first.id, second.id, signals=Signals(40, jaccard=0.6))
 
 
 async def test_queues_are_filtered_by_catalogue(folder: Path) -> None:

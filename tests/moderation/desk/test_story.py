@@ -13,18 +13,17 @@ from pathlib import Path
 
 import pytest
 from neardup.core.verify.tiers import COPIED_WORDS, EXACT, PARTIAL, PASSAGE
-from neardup.ledger import candidates, connect, first_seen, flags, serials, verification
+from neardup.ledger import connect, first_seen, flags, serials
 from neardup.moderation.desk.api import read_case
 from neardup.moderation.evidence.terminal import render_report
 from neardup.moderation.export.tables import export_row
 from neardup.pages.reader_pool import ReaderPool
-from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.query.proof import make_key, read_proof, verify
 from neardup.query.similarity import compute_similarity
-from neardup.records import Assessment, Fingerprinted, Signals, Story
+from neardup.records import Fingerprinted, Signals, Story
 from rich.console import Console
 
-from tests.support.builders import commit, fingerprint_of
+from tests.support.builders import commit, fingerprint_of, flag_pair
 from tests.support.copying_story import CopiedFrom, write_copying_story
 from tests.support.desk_client import get, hidden_fields, named_client, prose, send
 from tests.support.languages import HINDI, TAMIL
@@ -298,9 +297,8 @@ def write_serials(path: Path) -> None:
             for place, story_id in enumerate(ids, first):
                 story = Story(story_id, HINDI, author_id=author, title=f"{author} part {place}", published_at=story_id)
                 commit(db, Fingerprinted(story, fingerprint_of(story_id.to_bytes(16)), None))
-        commit(db, pairs=[(b, a) for a, b in CHAPTERS])
-        found = Assessment(PASSAGE, Signals(60, extra={COPIED_WORDS: 90}))
-        verification.record(db, [(pair, found) for pair in candidates.list_pending(db, BEFORE_ALL, 9)], "v")
+        for a, b in CHAPTERS:
+            flag_pair(db, b, a, PASSAGE, signals=Signals(60, extra={COPIED_WORDS: 90}))
         serials.refresh(db)
 
 
