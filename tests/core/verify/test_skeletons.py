@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from itertools import combinations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,11 +16,11 @@ from neardup.core.sets import ONE_PAIR
 from neardup.core.text.consonants import CLASS_BITS
 from neardup.core.text.normalize import tokenize
 from neardup.core.verify.scores import examine
-from neardup.core.verify.skeletons import find_copied_words, measure_overlaps, pack_grams, pair_spans
+from neardup.core.verify.skeletons import find_copied_words, measure_overlaps, pack_grams, pair_spans, remove_common
 from neardup.core.verify.spans import find_runs
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import COPIED_WORDS, TRANSLITERATED
-from neardup.records import Assessment, Language, Signals
+from neardup.records import Assessment, Language, Signals, Spans
 
 from tests.support.builders import text_of_words
 from tests.support.languages import ENGLISH, GUJARATI, SAMPLED, TAMIL, TELUGU
@@ -129,3 +130,29 @@ def test_texts_without_consonants_share_nothing() -> None:
     empty = text_of_words([b"1", b"2"])
     assert of_two_languages(empty, FORWARD[TAMIL][0]).kind is None
     assert of_two_languages(empty, text_of_words([b"3", b"4"])).kind is None
+
+
+stretches = st.lists(st.tuples(st.integers(0, 160), st.integers(0, 60)), max_size=3)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(SAMPLED), st.permutations(range(4)), st.tuples(stretches, stretches))
+def test_a_span_whose_counterpart_is_common_is_left_out(
+    language: Language, order: list[int], common: tuple[list[tuple[int, int]], list[tuple[int, int]]]
+) -> None:
+    words = [word.decode() for word in tokenize(" ".join(STORIES[language]))[:160]]
+    a = make_skeleton(" ".join(words).encode())
+    b = make_skeleton(" ".join(word for n in order for word in words[40 * n : 40 * n + 40]).encode())
+    masks = np.zeros((2, len(words)), bool)
+    for mask, listed in zip(masks, common, strict=True):
+        for start, length in listed:
+            mask[start : start + length] = True
+    left = remove_common(a, b, find_copied_words(a, b), (masks[0], masks[1]))
+    pairs = pair_spans(a, b, left.spans_a, left.spans_b).tolist()
+    assert {tuple(pair[:2]) for pair in pairs} == set(map(tuple, left.spans_a.tolist()))
+    assert {tuple(pair[2:]) for pair in pairs} == set(map(tuple, left.spans_b.tolist()))
+    assert not masks[0][words_in(left.spans_a)].any() and not masks[1][words_in(left.spans_b)].any()
+
+
+def words_in(spans: Spans) -> list[int]:
+    return [word for start, end in spans.tolist() for word in range(start, end)]

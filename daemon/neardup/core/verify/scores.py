@@ -428,7 +428,8 @@ def _assess_alike(
         grams = [skeletons.list_own_grams(text.normalised, mask) for text, mask in zip((a, b), left_out, strict=True)]
         [overlap] = skeletons.measure_overlaps(grams, ONE_PAIR, [texts.bits])
         signals = replace(overlap, extra=signals.extra)
-    copied = skeletons.remove_common(copied, in_common)
+    if in_common[0].any() or in_common[1].any():
+        copied = skeletons.remove_common(a.skeleton, b.skeleton, copied, in_common)
     spans = copied.spans_a, copied.spans_b
     words, unequal = (min(map(skeletons.count_words_in_long_spans, spans, masks)) for masks in (left_out, equal))
     is_disguised = texts.languages == 1 or (

@@ -79,10 +79,16 @@ def find_copied_words(a: Skeleton, b: Skeleton) -> Copied:
     return _make_copied(_convert_to_words(found.spans_a, a), _convert_to_words(found.spans_b, b))
 
 
-def remove_common(found: Copied, common: tuple[Mask, Mask]) -> Copied:
-    """What `find_copied_words` found without the words of either text that stand in common passages."""
-    spans = (cut_out_common(*side, ~side[1]) for side in zip((found.spans_a, found.spans_b), common, strict=True))
-    return _make_copied(*spans)
+def remove_common(a: Skeleton, b: Skeleton, found: Copied, common: tuple[Mask, Mask]) -> Copied:
+    """What `find_copied_words(a, b)` found without the words of either text that stand in common passages.
+
+    A span whose counterpart is in a common passage goes as well.
+    """
+    spans_a, spans_b = (
+        cut_out_common(*side, ~side[1]) for side in zip((found.spans_a, found.spans_b), common, strict=True)
+    )
+    pairs = pair_spans(a, b, spans_a, spans_b)
+    return _make_copied(spans_a[np.isin(spans_a[:, 0], pairs[:, 0])], spans_b[np.isin(spans_b[:, 0], pairs[:, 2])])
 
 
 def _make_copied(spans_a: Spans, spans_b: Spans) -> Copied:
