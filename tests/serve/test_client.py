@@ -16,6 +16,7 @@ from aiohttp.test_utils import TestServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neardup.http.server import LONGEST_LINE
+from neardup.serve.app import OPERATIONS
 from neardup.serve.messages import (
     CheckAnswer,
     CompareAnswer,
@@ -27,7 +28,7 @@ from neardup.serve.messages import (
     Stored,
     parse_story_id,
 )
-from neardup.serve.operations import OPERATIONS, parse_author
+from neardup.serve.operations import parse_author
 from neardup.serve.rights_messages import AuthorCopies, Complaint
 from yarl import URL
 

@@ -5,5 +5,6 @@
                 metrics,        body)                 models out)
                 problems)
 
-`operations.OPERATIONS` is the one table of the API: the routes and the OpenAPI document are both made from it.
+An operation stands in one place, in `stories` or `rights`: its route, and what it does.  The routes and the OpenAPI
+document are both made from these.
 """

@@ -40,15 +40,16 @@ from neardup.http.requests import (
 from neardup.http.server import answer_health, answer_metrics, listening, make_static_route
 from neardup.http.tokens import is_loopback
 from neardup.option_values import Right
+from neardup.serve import rights, stories
 from neardup.serve.messages import Answer, StoryId, make_problem
-from neardup.serve.operations import OPERATIONS, SUBJECT_PARSERS, Operation, describe_api
-from neardup.serve.rights import OTHER_AUTHORS_TOKEN
+from neardup.serve.operations import SUBJECT_PARSERS, Operation, describe_api
 from neardup.serve.service import LATE_SECONDS, SERVICE, Deadline, Lane, Service
 from neardup.serve.tokens import AUTHOR_PREFIX
 from neardup.telemetry.log import load_structlog, log
 from neardup.telemetry.metrics import HTTP_REQUESTS, HTTP_SECONDS, STARTED, make_metrics
 from neardup.telemetry.systemd import notify, notifying_watchdog
 
+OPERATIONS = (*stories.OPERATIONS, *rights.OPERATIONS)
 REQUEST_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
@@ -161,7 +162,7 @@ def _authorize_for(request: web.Request, operation: Operation) -> None:
         raise Refused(UNAUTHENTICATED, "no key signs the tokens of authors")
     request[TOKEN_NAME] = "author"
     if signed.read_author(brought) != _parse_subject(request, operation):
-        raise Refused(OTHER_AUTHORS_TOKEN, "the token is not that of this author")
+        raise Refused(rights.OTHER_AUTHORS_TOKEN, "the token is not that of this author")
 
 
 def _parse_subject(request: web.Request, operation: Operation) -> StoryId | int | str | None:
@@ -258,7 +259,7 @@ def make_application(service: Service) -> web.Application:
     """The web application with every route."""
     app = web.Application(middlewares=[observe, refuse_other_hosts], client_max_size=service.section.max_body_bytes)
     app[SERVICE] = service
-    described = describe_api()
+    described = describe_api(OPERATIONS)
 
     async def openapi(_: web.Request) -> web.Response:
         return web.json_response(described)

@@ -1,7 +1,4 @@
-"""What the API answers about stories: checks before they are published, drafts, comparisons, and stories on record.
-
-Each public function that takes a deadline is an operation of `serve.operations`.
-"""
+"""What the API answers about stories: checks before they are published, comparisons, stories on record, and drafts."""
 
 import asyncio
 import sqlite3
@@ -17,6 +14,7 @@ from neardup.core.verify.text import Text
 from neardup.http.requests import INVALID, TOO_LARGE, ProblemType, Refused, WrongMember
 from neardup.ledger import flags, now_ms, removed_texts, similarities, snapshot, story_rows, submissions
 from neardup.ledger.flags import JOINING, Selection, find_earlier_story
+from neardup.option_values import Right
 from neardup.pages.results import ReadFailed, explain
 from neardup.query.check import CheckResult, Match, Submission
 from neardup.query.compare import (
@@ -31,6 +29,7 @@ from neardup.query.proof import prove
 from neardup.records import Limit, Mark, MarkReason, Skip, Spans, show_id
 from neardup.serve import messages
 from neardup.serve.messages import StoryId, parse_story_id
+from neardup.serve.operations import Operations
 from neardup.serve.service import Deadline, ServiceParts
 from neardup.source.parse import check_path, make_printable, parse_time, refuse_work
 from neardup.telemetry.metrics import CHECKS
@@ -46,6 +45,7 @@ OTHER_AUTHOR = ProblemType("other-author", 409, "The story with this id is by an
 T = TypeVar("T")
 V = TypeVar("V")
 AT_ONCE = 2  # stories of a batch
+OPERATIONS = Operations()
 
 
 async def read_text(parts: ServiceParts, text: str | None, html: str | None) -> Text:
@@ -105,15 +105,17 @@ async def _finish_all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 # Checks.
 
 
+@OPERATIONS.add("POST", "/v1/check", Right.CHECK, NO_STORY, lane="by size")
 async def check(parts: ServiceParts, request: messages.CheckRequest, deadline: Deadline) -> messages.CheckAnswer:
-    """POST /v1/check.  Raises Refused."""
+    """Check a story against those on record; nothing is stored"""
     story_id = None if request.id is None else parse_story_id(request.id)
     submission = await _make_submission(parts, request, story_id)
     return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
 
 
+@OPERATIONS.add("POST", "/v1/check:batch", Right.CHECK, lane="long")
 async def check_batch(parts: ServiceParts, request: messages.BatchRequest, deadline: Deadline) -> messages.BatchAnswer:
-    """POST /v1/check:batch.  A story that cannot be checked has a problem in place of a result."""
+    """Check up to 100 stories, each by itself"""
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def result_of(story: messages.CheckRequest) -> messages.CheckAnswer | messages.Problem:
@@ -124,22 +126,6 @@ async def check_batch(parts: ServiceParts, request: messages.BatchRequest, deadl
                 return messages.make_problem(refused)
 
     return messages.BatchAnswer(results=await _finish_all(map(result_of, request.stories)))
-
-
-async def put(
-    parts: ServiceParts, story_id: StoryId, request: messages.PutRequest, deadline: Deadline
-) -> messages.CheckAnswer:
-    """PUT /v1/stories/{id}.  Raises Refused."""
-    path = None if request.path is None else _parse_member("path", check_path, request.path)
-    submission = await _make_submission(parts, request, story_id)
-    page = None if request.html is None else request.html.encode()
-    try:
-        result = await parts.submissions.put(submission, page, path, restore=request.restore, deadline=deadline.left)
-    except errors.Forgotten as error:
-        raise Refused(FORGOTTEN, str(error)) from None
-    except errors.Misuse as error:
-        raise Refused(NO_STORY, str(error), reason=Skip.NOT_TEXT) from None
-    return _answer_of(result, story_id, deadline)
 
 
 async def _make_submission(parts: ServiceParts, request: messages.TextRequest, story_id: StoryId | None) -> Submission:
@@ -195,76 +181,12 @@ def _match_of(match: Match) -> messages.Match:
     return messages.Match(**found | {"scores": found, "spans": spans})
 
 
-# Drafts.
-
-
-async def put_draft(
-    parts: ServiceParts, story_id: StoryId, request: messages.DraftRequest, deadline: Deadline
-) -> messages.CheckAnswer:
-    """PUT /v1/drafts/{id}.  The draft is stored before it is checked.  Raises Refused."""
-    submission = await _make_submission(parts, request, story_id)
-    if submission.author_id is None:
-        raise _refuse_member("author_id", "a draft has an author")
-    now, text = now_ms(), submission.text
-    draft = submissions.Draft(
-        story_id.number,
-        story_id.name,
-        submission.language,
-        submission.author_id,
-        submission.title,
-        text.written,
-        text.fingerprint.words,
-        saved_at=now,
-        expires_at=now + parts.config.serve.draft_days * DAY_MS,
-    )
-    try:
-        await parts.submissions.write(submissions.put_draft, draft)
-    except errors.Forgotten as error:
-        raise Refused(FORGOTTEN, str(error)) from None
-    except submissions.OfAnotherAuthor as error:
-        raise Refused(OTHER_AUTHOR, str(error)) from None
-    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
-
-
-async def check_draft(parts: ServiceParts, story_id: StoryId, deadline: Deadline) -> messages.CheckAnswer:
-    """POST /v1/drafts/{id}/check: as when it was saved, against the stories of now.  Raises Refused."""
-    draft = await _find_draft(parts, story_id)
-    text = await read_text(parts, draft.text, None)
-    submission = Submission(
-        draft.language, text, draft.story_id, draft.name, draft.author_id, draft.title, is_draft=True
-    )
-    try:
-        await parts.reader.do(submissions.refuse_other_author, draft)
-    except submissions.OfAnotherAuthor as error:  # since it was saved
-        raise Refused(OTHER_AUTHOR, str(error)) from None
-    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
-
-
-async def draft_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.Draft:
-    """GET /v1/drafts/{id}.  Raises Refused if there is none."""
-    draft = await _find_draft(parts, story_id)
-    return messages.Draft(**draft._asdict() | {"story_id": story_id.shown})
-
-
-async def discard_draft(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.DiscardedDraft:
-    """DELETE /v1/drafts/{id}.  Raises Refused if there is none."""
-    await _find_draft(parts, story_id)
-    await parts.submissions.write(submissions.remove_draft, story_id.number)
-    return messages.DiscardedDraft(story_id=story_id.shown)
-
-
-async def _find_draft(parts: ServiceParts, story_id: StoryId) -> submissions.Draft:
-    draft = await parts.reader.do(submissions.find_draft, story_id.number, now_ms())
-    if draft is None:
-        raise Refused(UNKNOWN_DRAFT, f"there is no draft {story_id.shown}, or it has expired")
-    return draft
-
-
 # Comparisons, and stories on record.
 
 
+@OPERATIONS.add("POST", "/v1/compare", Right.CHECK, NO_STORY, UNKNOWN_STORY, lane="long")
 async def compare(parts: ServiceParts, request: messages.CompareRequest, deadline: Deadline) -> messages.CompareAnswer:
-    """POST /v1/compare.  Raises as `load_compared_story` does."""
+    """Compare two stories"""
     a, b = await _finish_all(load_compared_story(parts, side) for side in (request.a, request.b))
     common = await parts.reader.do(read_common, a, b)
     found = await asyncio.to_thread(find_evidence, a, b, choose_thresholds(parts.config.detection, a, b), common)
@@ -281,8 +203,9 @@ async def compare(parts: ServiceParts, request: messages.CompareRequest, deadlin
     )
 
 
+@OPERATIONS.add("GET", "/v1/stories/{id}", Right.CHECK, UNKNOWN_STORY)
 async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.Stored:
-    """GET /v1/stories/{id}.  Raises Refused if there is no such story."""
+    """Show a story on record"""
     found = await parts.reader.do(similarities.read_similarity, story_id.number)
     if found is None:
         raise _refuse_unknown_story(story_id)
@@ -292,15 +215,17 @@ async def story_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messa
     return messages.Stored(**asdict(found) | others)
 
 
+@OPERATIONS.add("GET", "/v1/stories/{id}/matches", Right.CHECK, UNKNOWN_STORY)
 async def matches_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.MatchesAnswer:
-    """GET /v1/stories/{id}/matches.  Raises Refused if there is no such story."""
+    """Show the flagged pairs of a story on record"""
     same_author = parts.config.detection.same_author == "keep"
     matches = await parts.reader.do(_read_matches, story_id, same_author=same_author)
     return messages.MatchesAnswer(story_id=story_id.shown, matches=matches)
 
 
+@OPERATIONS.add("GET", "/v1/stories/{id}/proof", Right.CHECK, NO_PROOF)
 async def proof_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.ProofAnswer:
-    """GET /v1/stories/{id}/proof.  Raises Refused without a key, or if no text of the story was recorded."""
+    """Prove since when the texts of a story are known"""
     try:
         proof = await asyncio.to_thread(prove, parts.config, story_id.number)
     except errors.Misuse as error:
@@ -310,8 +235,26 @@ async def proof_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messa
     return messages.ProofAnswer.model_validate(proof, from_attributes=True)
 
 
+@OPERATIONS.add("PUT", "/v1/stories/{id}", Right.STORE, NO_STORY, FORGOTTEN, lane="by size", writes=True)
+async def put(
+    parts: ServiceParts, story_id: StoryId, request: messages.PutRequest, deadline: Deadline
+) -> messages.CheckAnswer:
+    """Check a story and store it; the same request again changes nothing"""
+    path = None if request.path is None else _parse_member("path", check_path, request.path)
+    submission = await _make_submission(parts, request, story_id)
+    page = None if request.html is None else request.html.encode()
+    try:
+        result = await parts.submissions.put(submission, page, path, restore=request.restore, deadline=deadline.left)
+    except errors.Forgotten as error:
+        raise Refused(FORGOTTEN, str(error)) from None
+    except errors.Misuse as error:
+        raise Refused(NO_STORY, str(error), reason=Skip.NOT_TEXT) from None
+    return _answer_of(result, story_id, deadline)
+
+
+@OPERATIONS.add("DELETE", "/v1/stories/{id}", Right.FORGET, UNKNOWN_STORY, writes=True)
 async def forget(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.Forgotten:
-    """DELETE /v1/stories/{id}.  Raises Refused if there is no such story."""
+    """Forget a story; a later listing does not bring it back"""
     if not await parts.submissions.forget(story_id.number):
         raise _refuse_unknown_story(story_id)
     return messages.Forgotten(story_id=story_id.shown)
@@ -347,3 +290,72 @@ def _make_recorded_match(row: Mapping[str, Any], story_id: int, own: Spans, othe
         "match_spans": other.tolist(),
     }
     return messages.RecordedMatch(**dict(row) | match)
+
+
+# Drafts.
+
+
+@OPERATIONS.add("PUT", "/v1/drafts/{id}", Right.STORE, NO_STORY, FORGOTTEN, OTHER_AUTHOR, lane="by size", writes=True)
+async def put_draft(
+    parts: ServiceParts, story_id: StoryId, request: messages.DraftRequest, deadline: Deadline
+) -> messages.CheckAnswer:
+    """Store a draft, in place of the former one, and check it; what its author wrote before is no match"""
+    submission = await _make_submission(parts, request, story_id)
+    if submission.author_id is None:
+        raise _refuse_member("author_id", "a draft has an author")
+    now, text = now_ms(), submission.text
+    draft = submissions.Draft(
+        story_id.number,
+        story_id.name,
+        submission.language,
+        submission.author_id,
+        submission.title,
+        text.written,
+        text.fingerprint.words,
+        saved_at=now,
+        expires_at=now + parts.config.serve.draft_days * DAY_MS,
+    )
+    try:
+        await parts.submissions.write(submissions.put_draft, draft)
+    except errors.Forgotten as error:
+        raise Refused(FORGOTTEN, str(error)) from None
+    except submissions.OfAnotherAuthor as error:
+        raise Refused(OTHER_AUTHOR, str(error)) from None
+    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
+
+
+@OPERATIONS.add("POST", "/v1/drafts/{id}/check", Right.CHECK, NO_STORY, UNKNOWN_DRAFT, OTHER_AUTHOR, lane="long")
+async def check_draft(parts: ServiceParts, story_id: StoryId, deadline: Deadline) -> messages.CheckAnswer:
+    """Check a draft again, as it was saved last"""
+    draft = await _find_draft(parts, story_id)
+    text = await read_text(parts, draft.text, None)
+    submission = Submission(
+        draft.language, text, draft.story_id, draft.name, draft.author_id, draft.title, is_draft=True
+    )
+    try:
+        await parts.reader.do(submissions.refuse_other_author, draft)
+    except submissions.OfAnotherAuthor as error:  # since it was saved
+        raise Refused(OTHER_AUTHOR, str(error)) from None
+    return _answer_of(await parts.checker.check(submission, deadline=deadline.left), story_id, deadline)
+
+
+@OPERATIONS.add("GET", "/v1/drafts/{id}", Right.CHECK, UNKNOWN_DRAFT)
+async def draft_of(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.Draft:
+    """Show when a draft was saved, and when it expires"""
+    draft = await _find_draft(parts, story_id)
+    return messages.Draft(**draft._asdict() | {"story_id": story_id.shown})
+
+
+@OPERATIONS.add("DELETE", "/v1/drafts/{id}", Right.STORE, UNKNOWN_DRAFT, writes=True)
+async def discard_draft(parts: ServiceParts, story_id: StoryId, _: Deadline) -> messages.DiscardedDraft:
+    """Discard a draft"""
+    await _find_draft(parts, story_id)
+    await parts.submissions.write(submissions.remove_draft, story_id.number)
+    return messages.DiscardedDraft(story_id=story_id.shown)
+
+
+async def _find_draft(parts: ServiceParts, story_id: StoryId) -> submissions.Draft:
+    draft = await parts.reader.do(submissions.find_draft, story_id.number, now_ms())
+    if draft is None:
+        raise Refused(UNKNOWN_DRAFT, f"there is no draft {story_id.shown}, or it has expired")
+    return draft
