@@ -42,8 +42,9 @@ from neardup.pipeline.writer import Writer
 from neardup.records import BandedFingerprint, Fingerprinted, Story
 
 from tests.bench.corpus import Document, Pair, ordered, read_documents
-from tests.support.builders import passages_of, texts_by
+from tests.support.builders import texts_by
 from tests.support.languages import HINDI
+from tests.support.passages import passages_of
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb
 
 

@@ -25,7 +25,7 @@ from neardup.ledger import connect, outbox, read, stories, story_rows, versions
 from neardup.records import Skip, Skipped
 
 from tests.support.resource_meter import cpu_seconds, machine, peak_rss_mb
-from tests.support.synthetic import FIRST_ID, ID_STEP, MICRO, commit, fill, random_stories
+from tests.support.synthetic import FIRST_LISTED_ID, ID_STEP, MICRO, commit, fill, random_stories
 
 BATCH = Run().batch
 BATCHES = 40
@@ -128,7 +128,7 @@ def busy_thread() -> Iterator[None]:
 @click.option("--folder", type=click.Path(path_type=Path, exists=True), help="Where to put the temporary ledger.")
 def main(count: int, order: str, folder: Path | None) -> None:
     """Fill a ledger, and print its size and the cost of its calls."""
-    all_ids = np.arange(count + NEW_STORIES) * ID_STEP + FIRST_ID
+    all_ids = np.arange(count + NEW_STORIES) * ID_STEP + FIRST_LISTED_ID
     if order == "random":
         np.random.default_rng(SEED).shuffle(all_ids)
     ids, new_ids = all_ids[:count].tolist(), all_ids[count:].tolist()

@@ -12,7 +12,7 @@ from neardup.records import Language
 
 from tests.bench.scale_corpus import divide
 from tests.support.languages import BENGALI, ENGLISH, GUJARATI, HINDI, MALAYALAM, MARATHI, ODIA, PUNJABI, TAMIL, TELUGU
-from tests.support.synthetic import AUTHORS, FIRST_ID, FIRST_TIME, ID_STEP, PLATFORM
+from tests.support.synthetic import AUTHORS, FIRST_LISTED_ID, FIRST_TIME, ID_STEP, PLATFORM
 
 SEED = 3
 VOCABULARY = 30_000
@@ -65,7 +65,9 @@ def texts(stories: int) -> Iterator[Text]:
         words = _copied(rng, latest[number], np.searchsorted(chances, rng.random(size)))
         latest[number] = words
         text = " ".join(vocabularies[number][words].tolist())
-        yield Text(FIRST_ID + ID_STEP * n, languages[number], str(n * 7919 % AUTHORS), FIRST_TIME + 60_000 * n, text)
+        yield Text(
+            FIRST_LISTED_ID + ID_STEP * n, languages[number], str(n * 7919 % AUTHORS), FIRST_TIME + 60_000 * n, text
+        )
 
 
 def _copied(rng: np.random.Generator, before: Words, words: Words) -> Words:

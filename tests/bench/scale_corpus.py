@@ -14,7 +14,7 @@ from tests.support import synthetic
 from tests.support.languages import NUMBER_OF, SAMPLED
 from tests.support.synthetic import (
     FILL_BATCH,
-    FIRST_ID,
+    FIRST_LISTED_ID,
     HASH_BYTES,
     ID_STEP,
     PLATFORM,
@@ -68,7 +68,7 @@ class Corpus:
         while size := min(FILL_BATCH, int(remaining.sum())):
             counts = self._rng.multivariate_hypergeometric(remaining, size)
             mixed = [value for stream, n in zip(streams, counts.tolist(), strict=True) for value in islice(stream, n)]
-            ids = (FIRST_ID + ID_STEP * np.arange(self.drawn, self.drawn + size)).tolist()
+            ids = (FIRST_LISTED_ID + ID_STEP * np.arange(self.drawn, self.drawn + size)).tolist()
             yield stories_of(self._rng, ids, [mixed[n] for n in self._rng.permutation(size)])
             remaining -= counts
             self.drawn += size

@@ -40,8 +40,8 @@ from tests.bench import passages
 from tests.bench.ledger_size import BATCH
 from tests.bench.scale_corpus import Probe, without_signatures
 from tests.bench.subject import stage_seconds
-from tests.support.builders import passages_of
 from tests.support.languages import CODES
+from tests.support.passages import passages_of
 from tests.support.resource_meter import cpu_seconds, peak_rss_mb
 from tests.support.synthetic import commit
 

@@ -24,10 +24,11 @@ from neardup.records import BandedFingerprint, Change, Fingerprinted, Story
 from redis import exceptions
 
 from tests.faults.test_redis_loss import BANDINGS, VERSION, assert_all_found, commit
-from tests.support.builders import fingerprint_of, writer_of
+from tests.support.builders import fingerprint_of
 from tests.support.faults.fault_proxy import Connections
 from tests.support.faults.fault_table import Row, find_said, make_row
 from tests.support.languages import CODES, HINDI
+from tests.support.passages import writer_of
 from tests.support.sampling import count_examples, sample_cases
 
 MESSAGE = 1 << 20

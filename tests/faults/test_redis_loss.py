@@ -24,10 +24,11 @@ from neardup.records import Change, Fingerprinted, Outcome, Story
 from redis.asyncio.connection import AbstractConnection
 from structlog.testing import capture_logs
 
-from tests.support.builders import fingerprint_of, stories_as_changes, writer_of
+from tests.support.builders import fingerprint_of, stories_as_changes
 from tests.support.faults.consistency import index_faults
 from tests.support.faults.fault_table import Row, Said, make_row
 from tests.support.languages import CODES, HINDI, TAMIL
+from tests.support.passages import writer_of
 from tests.support.sampling import CHAOS, crossed
 from tests.support.servers import PROGRAMS
 

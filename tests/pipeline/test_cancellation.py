@@ -22,9 +22,10 @@ from neardup.ledger import Ledger, outbox, stories
 from neardup.pipeline.index_sync import catch_up
 from neardup.records import Fingerprinted, Story
 
-from tests.support.builders import fingerprint_of, writer_of
+from tests.support.builders import fingerprint_of
 from tests.support.faults.consistency import index_faults
 from tests.support.languages import CODES, HINDI
+from tests.support.passages import writer_of
 from tests.support.sampling import CHAOS
 
 

@@ -31,8 +31,9 @@ from neardup.records import Candidate, Change, Fingerprint, Fingerprinted, Kind,
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from tests.support.builders import fingerprint_of, writer_of
+from tests.support.builders import fingerprint_of
 from tests.support.languages import HINDI, ODIA
+from tests.support.passages import writer_of
 from tests.support.sampling import count_examples
 
 Pairs = set[tuple[int, int, str, int]]

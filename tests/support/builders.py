@@ -1,4 +1,4 @@
-"""Builders of test data: texts, fingerprints, stories, workers, and ledgers with candidates, flags and passages."""
+"""Builders of test data: texts, fingerprints, stories, workers, and ledgers with candidates and flags."""
 
 import asyncio
 import socket
@@ -21,13 +21,12 @@ from neardup.core.verify.scores import assess
 from neardup.core.verify.text import Text
 from neardup.core.verify.tiers import PARTIAL, SIMILAR
 from neardup.errors import NeardupError
-from neardup.ledger import Ledger, candidates, connect, schema, stories, transaction, verification
+from neardup.ledger import candidates, connect, schema, stories, transaction, verification
 from neardup.ledger.candidates import Matches
 from neardup.pages.results import DeliverText, NotModified, PageResult, TextResult, make_failure, read_singly
 from neardup.pages.s3 import Transfers
 from neardup.pages.store import Pages, make_path
 from neardup.pages.text_cache import Texts
-from neardup.pipeline.passage_sync import PassageSync, open_passages
 from neardup.pipeline.verifier import BEFORE_ALL
 from neardup.pipeline.worker import Known, Worker
 from neardup.records import (
@@ -210,10 +209,3 @@ def flag_spans(  # noqa: PLR0917 - a flag in one line
         candidates.put(db, a, b)
     assessment = Assessment(kind, ALIKE, spans_a, spans_b)
     verification.record(db, [(pair, assessment) for pair in candidates.list_pending(db, BEFORE_ALL, 99)], "v")
-
-
-async def passages_of(ledger: Ledger) -> PassageSync:
-    """The passage index beside a ledger, in step with it."""
-    passages = PassageSync(await open_passages(ledger), ledger)
-    await passages.catch_up()
-    return passages

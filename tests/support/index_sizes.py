@@ -19,7 +19,7 @@ from neardup.records import BandedFingerprint, Change, Language
 from tests.support import synthetic
 from tests.support.languages import CODES, NAMES, NUMBER_OF
 from tests.support.servers import redis_server
-from tests.support.synthetic import FIRST_ID, ID_STEP
+from tests.support.synthetic import FIRST_LISTED_ID, ID_STEP
 
 
 async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[FingerprintArrays]:
@@ -30,7 +30,7 @@ async def pages_of(sizes: Mapping[Language, int]) -> AsyncIterator[FingerprintAr
             numbers = np.arange(number, number := number + len(part))
             yield FingerprintArrays(
                 numbers.astype(np.uint32),
-                FIRST_ID + ID_STEP * numbers,
+                FIRST_LISTED_ID + ID_STEP * numbers,
                 np.full(len(part), NUMBER_OF[language], np.uint8),
                 np.ascontiguousarray(part.simhashes).view(np.uint64),
                 part.signatures,

@@ -239,7 +239,7 @@ def _keeping_rows(rng: np.random.Generator, share: float, originals: Stories, fr
 
 
 FILL_BATCH = 10_000
-FIRST_AUTHOR, ID_STEP = 6_755_373_518_000_000, 997
+FIRST_LISTED_ID, ID_STEP = 6_755_373_518_000_000, 997
 AUTHORS = 1_000_003
 FIRST_TIME, PERIOD = 1_600_000_000_000, 10**11
 WORDS = [
@@ -302,7 +302,7 @@ def stories_of(
             Story(
                 story_id,
                 banded.language,
-                author_id=str(FIRST_AUTHOR + story_id % AUTHORS),
+                author_id=str(FIRST_LISTED_ID + story_id % AUTHORS),
                 title=" ".join([WORDS[word] for word in next(words)[:length]]),
                 published_at=time,
                 updated_at=time,
