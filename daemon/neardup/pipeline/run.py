@@ -6,7 +6,7 @@ through the stages of neardup.pipeline.stages, and checks the index again before
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 from msgspec import Struct
 
@@ -47,7 +47,7 @@ from neardup.pipeline.worker import (
     refuse_unreadable,
 )
 from neardup.pipeline.writer import BatchLookup, Writer
-from neardup.records import BadRow, Checkpoint, Skip, StoredVersion, format_time
+from neardup.records import BadRow, Checkpoint, format_time
 from neardup.source import Source
 from neardup.source.listings import Folder
 from neardup.telemetry.log import log
@@ -270,8 +270,10 @@ class Run:
 
         section = self._parts.section
         breaker = CircuitBreaker(quarantine.read_all, section.breaker_share, section.breaker_after)
-        is_retried, languages = self._options.dead_letters, self._parts.languages
-        worker = Worker(self._read_known, breaker, languages, self._listed, is_retried=is_retried)
+        is_retried, reader = self._options.dead_letters, self._parts.reader
+        worker = Worker(
+            lambda ids: reader.do(read_known, ids), breaker, self._parts.languages, self._listed, is_retried=is_retried
+        )
         return Pipeline(
             worker.admit,
             worker.work,
@@ -287,19 +289,17 @@ class Run:
 
     async def _finish_candidates(self, writer: Writer, readers: ReaderPool, texts: Texts) -> None:
         """Find what depends on all stories: common passages, the matches that they change, and texts that returned."""
-        parts, index_wait = self._parts, self._parts.index_wait
+        parts, wait = self._parts, self._parts.index_wait.wait_for_answer
         if self._options.fresh:
             await readers.aclose()  # to free their memory for the build
             await self._build_index()
             await parts.ledger.do(outbox.prove_lookups)  # the sweep that is owed finds the pairs
         await writer.finish_insert()
-        await index_wait.wait_for_answer("check", self._index_check.run)
-        await index_wait.wait_for_answer(
-            "settle", lambda: settle_all(parts.index, self._passages, parts.ledger, parts.detection)
-        )
+        await wait("check", self._index_check.run)
+        await wait("settle", lambda: settle_all(parts.index, self._passages, parts.ledger, parts.detection))
         await count_again(self._passages, parts.ledger, parts.detection)
         if not self._options.fresh:  # whose readers are closed, and whose pairs a sweep finds
-            await index_wait.wait_for_answer(
+            await wait(
                 "select",
                 lambda: select_again(parts.index, self._passages, parts.ledger, parts.detection, texts),
                 may_take_long=True,
@@ -320,10 +320,11 @@ class Run:
         parts = self._parts
         self._enter("building the index", sum((await parts.ledger.do(count_by_language)).values()))
 
-        async def build() -> None:
-            await rebuild(parts.index, parts.ledger, parts.version, self._advance)
-
-        await parts.index_wait.wait_for_answer("build", build, may_take_long=True)
+        await parts.index_wait.wait_for_answer(
+            "build",
+            lambda: rebuild(parts.index, parts.ledger, parts.version, self._advance),
+            may_take_long=True,
+        )
 
     def _enter(self, phase: Phase, size: int = 0) -> None:
         self.progress.enter(phase, size)
@@ -363,9 +364,6 @@ class Run:
         if self._is_backfill:
             await ledger.do(runs.put, LISTING_BEGAN, str(self._listed.last_change))
 
-    async def _read_known(self, ids: Sequence[int]) -> Mapping[int, StoredVersion | Skip]:
-        return await self._parts.reader.do(read_known, ids)
-
     @property
     def _is_backfill(self) -> bool:
         return self._options.command == "backfill"
@@ -385,29 +383,28 @@ class Run:
         self._advance(self.progress.position + (pairs if self.progress.phase == "verifying" else 0))
 
 
-class WorksListing:
+class WorksListing(Struct):
     """The works that `source` lists.  When it ends, the others are removed; `removed` counts them.
 
     None is removed if a row describes no work, because that may be a work on record.
     """
 
-    def __init__(self, source: Source, ledger: Ledger) -> None:
-        self._source = source
-        self._ledger = ledger
-        self.removed = 0
+    source: Source
+    ledger: Ledger
+    removed: int = 0
 
     @property
     def name(self) -> str:
-        return self._source.name
+        return self.source.name
 
     @property
     def size(self) -> int:
-        return self._source.size
+        return self.source.size
 
     async def list_blocks(self, *, since: int | None, resume: Checkpoint | None) -> AsyncIterator[ListedBlock]:
         """All works; `since` and `resume` are ignored.  Raises Fatal if there are none."""
         listed, bad_rows = set[int](), 0
-        async for block in self._source.list_blocks(since=None, resume=None):
+        async for block in self.source.list_blocks(since=None, resume=None):
             if isinstance(block, BadRow):
                 bad_rows += 1
             else:
@@ -415,11 +412,11 @@ class WorksListing:
             yield block
         if not listed and not bad_rows:
             raise Fatal(EMPTY_LISTING)
-        gone = await self._ledger.do(stories.list_unlisted_works, listed)
+        gone = await self.ledger.do(stories.list_unlisted_works, listed)
         if gone and bad_rows:
             log.warning("no work is removed, because some rows describe no work", rows=bad_rows, not_listed=len(gone))
         elif gone:
-            await remove_stories(self._ledger, gone)
+            await remove_stories(self.ledger, gone)
             self.removed = len(gone)
 
 
