@@ -176,7 +176,7 @@ def show_dead_letters(counts: dict[str, int], dead_letters: list[dict[str, Any]]
 
 
 def show_dead_events(events: list[dict[str, Any]], total: int) -> None:
-    """Print the first dead events of webhooks of so many in all."""
+    """Print dead events of webhooks, the latest first, of `total` in all."""
     if not events:
         out.print("No dead events.")
         return

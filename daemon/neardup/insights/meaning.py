@@ -39,7 +39,7 @@ SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001)  # of the stories, whose margins the ta
 
 
 async def evaluate_meaning(config: Config) -> Facts:
-    """Fit the thresholds to the stories that were searched for, keep them with their vectors, and return what they are.
+    """Fit the thresholds to the stories whose copies were searched for, keep them with their vectors, and return them.
 
     A kind with fewer than LEAST_STORIES stories keeps its threshold.  Pairs below the threshold of their kind that have
     no verdict are removed, and stories that reach one are searched for by the next `neardup embed`.  Raises as
@@ -93,7 +93,7 @@ def _fit_distributions(widest: Mapping[Kind, Sequence[float]]) -> dict[Kind, Ext
     }
     if not fitted:
         most = max(map(len, widest.values()))
-        searched = format_count(most, "story was searched for", "stories were searched for")
+        searched = format_count(most, "story has pairs of a kind", "stories have pairs of a kind")
         raise Misuse(f"{searched}; a fit needs {LEAST_STORIES}")
     return fitted
 

@@ -24,7 +24,7 @@ from neardup.records import BandedFingerprint, Candidate, PairedStory, Verdict, 
 
 SIDE = "{0}.id, {0}.language, {0}.path, {0}.text_hash, {0}.simhash, {0}.signature, {0}.words, {0}.shingles"
 WIDTH = 8
-# The stories with a match ?1, by id: the matches of the stories with higher ids.
+# The stories that have ?1 as a match: b of a pair, whose id is the higher one.
 MATCHED_WITH = (
     "SELECT b FROM flags WHERE a = ?1 AND status <> 'withdrawn' UNION SELECT b FROM candidates WHERE a = ?1"
     " UNION SELECT b FROM suppressed_pairs WHERE a = ?1"
@@ -129,7 +129,7 @@ def _note_crowd(db: sqlite3.Connection, nominated: Matches) -> None:
 
 
 def _limit_uncounted(most: int) -> int:
-    """So many matches, at most, has a story that is not among `crowded_stories`."""
+    """A story that is not among `crowded_stories` has so many matches at most: far fewer than `most`, as nearly all."""
     return most // 2
 
 
@@ -156,7 +156,10 @@ def _has_room(db: sqlite3.Connection, story_id: int, match: int, most: int) -> b
 
 
 def request_selection(db: sqlite3.Connection, story_ids: Iterable[int], among: str = " AND is_cut") -> None:
-    """Have the matches of those of some stories that have too many selected again, within the caller's transaction."""
+    """Have the matches of these stories selected again, of those that were cut, within the caller's transaction.
+
+    With `among` empty, also of those that have many matches without a cut.
+    """
     db.execute(
         "UPDATE crowded_stories SET due = due + 1"
         f" WHERE number IN (SELECT number FROM stories WHERE id {AMONG}){among}",
@@ -287,9 +290,9 @@ def _sort_pair(story_id: int, match: int) -> tuple[int, int]:
 
 
 def put(db: sqlite3.Connection, story_id: int, match: int, *, by_passages: bool = False) -> int:
-    """Make a pair a pending candidate; 1 where it was none before, 0 otherwise and for a suppressed pair.
+    """Make a pair a pending candidate; 1 where something changed, 0 otherwise and for a suppressed pair.
 
-    A candidate by passages that its whole text nominates as well counts as a match of whole texts from then on.
+    A candidate by passages that its whole text nominates as well becomes one of whole texts.
     """
     return db.execute(
         "INSERT INTO candidates (a, b, by_passages) SELECT ?1, ?2, ?3"

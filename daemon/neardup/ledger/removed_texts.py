@@ -3,7 +3,7 @@
 Its page has vanished from the listing, or holds no text any more.  The fingerprint and the passage hashes are kept for
 a time, without title and text, and later stories that match them are shown beside the author whose text was removed: an
 account that is new, or has another name, may be the same person's.  A story that is forgotten on request leaves nothing
-here.  Until then the passage hashes are in the ledger's outbox, or in the passage index, which a run reads for them.
+here.  The passage hashes come from the ledger's outbox or, where it has them no more, by a run from the passage index.
 
 That a story matches such a text is a fact of the two texts.  Whether it counts, which the view `returned_stories` says,
 follows from what is on record now: the verdict stands, and the story is not the one that was copied.

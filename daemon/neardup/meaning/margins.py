@@ -44,7 +44,7 @@ LEAST_STORIES = 500  # for a fit
 def align_with_others(story: Vectors, others: Vectors) -> Vectors:
     """How alike a story (n, dimensions) is to each of others (stories, m, dimensions), all centred: (stories,).
 
-    It is the mean cosine of the best monotone alignment, over both ways, and how much larger that is than the mean of
+    It is the mean cosine of the best monotone alignment, over both ways, plus how much larger that is than the mean of
     all chunks of the two: stories on a common subject are alike throughout, a copy is so in order.  The likeness of
     short stories counts for less.
     """
@@ -131,6 +131,6 @@ def find_thresholds(distributions: Mapping[Kind, ExtremeValues], false_alarms: f
 
 
 def _compute_standard(quantiles: npt.NDArray[np.float64], shape: float) -> npt.NDArray[np.float64]:
-    """The values of the distribution with location 0 and scale 1 at its quantiles, of any shape of arrays."""
+    """The values of the distribution with location 0 and scale 1 at its quantiles, an array of any dimensions."""
     exponent = -np.log(quantiles)
     return np.asarray(np.expm1(-shape * np.log(exponent)) / shape if shape else -np.log(exponent))

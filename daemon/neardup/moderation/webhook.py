@@ -1,7 +1,7 @@
 """Posts to webhooks, each message signed by `http.signatures` if [webhook] has secrets.
 
-The summary of a run goes to that of [export], a few times if it must.  Verdicts, to that of [review], and the new flags
-of stories, to that of [webhook], are posted from the ledger's outbox until each has arrived.
+The summary of a run goes to that of [export], a few times if it must.  Verdicts, complaints and permissions, to that of
+[review], and new flags of stories, to that of [webhook], are posted from the ledger's outbox until each has arrived.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ async def notify_webhook(
 async def notify_embedding(
     section: Export, status: str, found: Mapping[Kind, int], secrets: Sequence[str] = ()
 ) -> None:
-    """POST how many translated and retold pairs are new, of the kinds that [export] names; does nothing if of none.
+    """POST how many translated and retold pairs are new, of the kinds that [export] names, if it does.
 
     Raises as `notify_webhook` does.
     """
@@ -109,7 +109,7 @@ async def post_due_events(do: Do, config: Config, clock: Callable[[], int] = now
     while await do(webhook_events.collect_flags, same_author=config.detection.same_author == "keep"):
         pass
     while claimed := await do(webhook_events.claim, clock()):
-        if claimed.topic not in topics:  # of another configuration
+        if claimed.topic not in topics:  # of another configuration, whose process posts what is due
             return
         key, url = topics[claimed.topic]
         body = {"text": format_event(claimed.event), **claimed.event}

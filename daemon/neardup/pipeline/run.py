@@ -355,7 +355,7 @@ class Run:
             source.log_guesses()
 
     async def _begin_listing(self, source: Source, checkpoint: Checkpoint | None) -> None:
-        """Take note of the ledger's last change before the listing began, perhaps in a run that was killed."""
+        """Take note of the ledger's last change before the listing began, which may have been in an earlier run."""
         ledger = self._parts.ledger
         resumes = checkpoint is not None and checkpoint.position > 0 and checkpoint.listing == source.name
         self._lists_everything = self._since is None and not resumes and not self._options.dead_letters
@@ -386,7 +386,7 @@ class Run:
 class WorksListing(Struct):
     """The works that `source` lists.  When it ends, the others are removed; `removed` counts them.
 
-    None is removed if a row describes no work, because that may be a work on record.
+    No work is removed if a row describes none, because it may be meant for one on record.
     """
 
     source: Source

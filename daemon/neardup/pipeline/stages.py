@@ -205,7 +205,7 @@ class Pipeline(Generic[JobsType, Outcomes, Lookups]):
         self._in_work = 0
         self._worker_is_free = asyncio.Event()
         self._batches: asyncio.Queue[tuple[Outcomes, asyncio.Task[Lookups]] | None] = asyncio.Queue()
-        self._batch_slots = asyncio.Semaphore(MAX_BATCHES)
+        self._batch_slots = asyncio.Semaphore(MAX_BATCHES)  # the bound of `_batches`
 
     @property
     def limiting(self) -> Stage:

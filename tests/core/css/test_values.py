@@ -1,7 +1,7 @@
 """Laws: arithmetic comes to what it comes to in a browser, and what is none has no value; colours have their light."""
 
 import pytest
-from neardup.core.css.values import is_computed, is_light, parse_colour, parse_length
+from neardup.core.css.values import expand, is_computed, is_light, parse_colour, parse_length
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,9 @@ def test_white_is_light_in_each_colour_space_and_black_is_not(white: str, black:
 )
 def test_a_value_is_computed_if_each_function_in_it_is(value: str, is_known: bool) -> None:
     assert is_computed(value) is is_known
+
+
+@pytest.mark.parametrize("shorthand", ["inset-inline", "inset-block", "margin-inline", "margin-block"])
+def test_a_logical_shorthand_sets_its_start_and_its_end(shorthand: str) -> None:
+    start, end = (expand(f"{shorthand}-{edge}", value) for edge, value in (("start", "1px"), ("end", "-999px")))
+    assert start and end and expand(shorthand, "1px -999px") == (*start, *end)

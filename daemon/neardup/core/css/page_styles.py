@@ -17,7 +17,7 @@ from neardup.core.css.sheets import MOST_RULES, Rule, applies, decode_data_url, 
 from neardup.core.text.parsing import find_matching, parse
 
 MOST_WORK = 100_000_000  # comparisons of an element and a selector; each takes about 10 ns
-LONG_MARKS = 100  # characters of the markers of lists and quotes; fewer are no part of a story
+LONG_MARKERS = 100  # characters of the markers of lists and quotes; fewer are no part of a story
 MOST_SHEETS, MOST_CHARACTERS = 256, 1_000_000  # that are kept
 PARSING = 50  # comparisons take as long as to parse a selector
 # Selectors that mean the same in a list of selectors as alone.
@@ -33,7 +33,8 @@ class StyleSheet(Struct, frozen=True, eq=False):
     `within` are those that act on the elements that they match, and `around` the selectors of those that act on what
     these contain, each with the tag, class or id that such an element has, empty where that is not plain to see, and
     with its declarations that are open; `custom` are all values of each custom property.
-    `acting` counts the former, and `costly` are those of them that take as many comparisons as a page has elements.
+    `acting` counts those of `within`, and `costly` those of them that take, for each element, as many comparisons as a
+    page has elements.
     The rules are the whole sheet's unless it has MOST_RULES.
     """
 
@@ -175,7 +176,7 @@ def act_on(
 
 
 def _may_act(unknown: Iterable[Declaration], sheets: Collection[StyleSheet], around: Collection[LexborNode]) -> bool:
-    """Whether one of the declarations that are open, if any, acts for some values of custom properties of a page."""
+    """Whether one of the open declarations acts for some values of custom properties; True where none is open."""
     own = _collect_custom_properties(parse_declarations(node.attributes.get("style") or "") for node in around)
 
     def values_of(name: str) -> Iterable[str]:
@@ -201,7 +202,7 @@ def _collect_names(elements: Iterable[LexborNode]) -> set[str]:
 def _show_markers(sheets: Collection[StyleSheet]) -> bool:
     """Whether the markers of lists and quotes may be a part of the story."""
     markers = sum(len(marker.value) for sheet in sheets for marker in sheet.markers)
-    return markers > LONG_MARKS or any(sheet.has_counter_styles for sheet in sheets)
+    return markers > LONG_MARKERS or any(sheet.has_counter_styles for sheet in sheets)
 
 
 def _are_too_many(sheets: Collection[StyleSheet], bodies: int, html: str | bytes) -> bool:

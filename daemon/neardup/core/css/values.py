@@ -67,7 +67,9 @@ KNOWN_FUNCTIONS = re.compile(
 )
 COLOUR_WORD = re.compile(r"[a-z]+\([^)]*\)|#?[\w-]+")
 FUNCTION = re.compile(r"([a-z-]+)\(")
-SYSTEM_COLOURS = frozenset(("canvas", "field", "buttonface", "highlighttext", "accentcolortext", "mark", "window"))
+LIGHT_SYSTEM_COLOURS = frozenset(
+    ("canvas", "field", "buttonface", "highlighttext", "accentcolortext", "mark", "window")
+)
 LIGHTNESS = {"lab": 100, "lch": 100, "oklab": 1, "oklch": 1}  # of white, by colour space
 DISPLAYS = frozenset((
     "none", "inline", "block", "inline-block", "flex", "inline-flex", "grid", "inline-grid", "table", "inline-table",
@@ -80,8 +82,9 @@ SIDES = ("top", "right", "bottom", "left")
 # name, and some longhands as their shorthand.
 ALIASES = {
     "inset-inline-start": "left", "inset-inline-end": "right", "inset-block-start": "top", "inset-block-end": "bottom",
-    "margin-inline-start": "margin-left", "margin-block-start": "margin-top", "inline-size": "width",
-    "block-size": "height", "max-inline-size": "max-width", "max-block-size": "max-height",
+    "margin-inline-start": "margin-left", "margin-inline-end": "margin-right",
+    "margin-block-start": "margin-top", "margin-block-end": "margin-bottom",
+    "inline-size": "width", "block-size": "height", "max-inline-size": "max-width", "max-block-size": "max-height",
     "mask-image": "mask", "animation-name": "animation", "flex-flow": "flex-direction", "offset": "offset-path",
     "-webkit-text-security": "text-security",
     "-webkit-text-stroke-width": "-webkit-text-stroke", "-webkit-mask-image": "mask",
@@ -169,7 +172,7 @@ def parse_length(value: str, em: float = 16, whole: float = 1280) -> float | Non
 
 @lru_cache(4096)
 def parse_colour(value: str) -> Colour | None:
-    """A colour; None for `currentcolor` and for what is no colour of sRGB."""
+    """A colour, of lab and lch the grey of its lightness; None for `currentcolor` and for what is no colour of sRGB."""
     try:
         parsed = parse_color(value)
         if parsed is None or isinstance(parsed, str):
@@ -206,7 +209,7 @@ def is_font_size(value: str) -> bool:
 
 
 def is_colour(value: str) -> bool:
-    known = value in SYSTEM_COLOURS or value.startswith(("color", "ok", "lab(", "lch(", "rgb(from", "hsl(from"))
+    known = value in LIGHT_SYSTEM_COLOURS or value.startswith(("color", "ok", "lab(", "lch(", "rgb(from", "hsl(from"))
     return known or value == "currentcolor" or parse_colour(value) is not None
 
 

@@ -31,7 +31,7 @@ Counts = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.uint32]
 PassageHashes = npt.NDArray[np.uint32]
 Mask = npt.NDArray[np.bool_]  # (words,)
-Pairs = npt.NDArray[np.int32]  # (m, 3): the places of two texts, and how many equal words their blocks must have
+Pairs = npt.NDArray[np.int32]  # (m, 3): the places of two texts or sets, and how many equal words a copy has
 
 _words, _numbers, _rows, _pairs, _codes = ((kind, c_int64) for kind in (UINT64, UINT32, INT64, INT32, UINT8))
 _room, _utf8 = (c_void_p, c_int64), (c_char_p, c_int64)
