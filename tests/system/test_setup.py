@@ -179,6 +179,10 @@ def test_init_replaces_nothing(empty: Neardup) -> None:
     done = run(empty, "init", "--pages", str(SAMPLES / "stories"))
     assert done.code == 2 and "config.toml exists already" in done.err
     assert (empty.folder / "config.toml").read_text(encoding="utf-8") == "mine"
+    link = empty.folder / "link.toml"
+    link.symlink_to("nowhere")
+    done = run(empty, "init", "-o", "link.toml", "--pages", "mine", "--list", "mine.csv", "--language", "hi")
+    assert done.code == 2 and link.is_symlink(), "init removed what it had not written"
 
 
 def test_the_demo_has_settings_and_a_ledger_of_its_own(empty: Neardup) -> None:

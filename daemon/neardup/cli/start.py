@@ -82,11 +82,7 @@ def init(*, output: Path, **given: str | None) -> None:
     refuse_missing_folder("--output", output)
     if output.exists():
         raise Misuse(f"{output} exists already: name another file with --output, or move it away")
-    try:
-        config = _configure(given, output)
-    except (NeardupError, click.Abort):
-        output.unlink(missing_ok=True)
-        raise
+    config = _configure(given, output)
     named = "" if output == Path("config.toml") else f" --config {shlex.quote(str(output))}"
     program = f"{console.name_program()}{named}"
     if config.source.kind == ATHENA:
@@ -122,13 +118,17 @@ def _configure(given: Mapping[str, str | None], output: Path) -> "Config":
     values["index.url"] = _answer(
         "--index", given["index"], "Where is the index kept? sqlite:, or redis://HOST:PORT", "sqlite:"
     )
-    config = _write(values, output)
-    if listing == ATHENA:
-        return config
-    if not listing:
-        run_async(lambda _: _show_listing(config))
-    extraction = _choose_extraction(config, given["body"])
-    return _write(values | {"extract.body": extraction.body, "extract.strip": tuple(extraction.strip)}, output)
+    try:
+        config = _write(values, output)
+        if listing == ATHENA:
+            return config
+        if not listing:
+            run_async(lambda _: _show_listing(config))
+        extraction = _choose_extraction(config, given["body"])
+        return _write(values | {"extract.body": extraction.body, "extract.strip": tuple(extraction.strip)}, output)
+    except (NeardupError, click.Abort):
+        output.unlink(missing_ok=True)
+        raise
 
 
 def _answer(option: str, given: str | None, question: str, default: str | None = None) -> str:

@@ -100,17 +100,23 @@ class PermissionFilter(Struct, frozen=True):
 def enter(db: sqlite3.Connection, grant: Grant, entered_by: str) -> int:
     """Record a permission; returns its number.  Raises PermissionRefused."""
     with transaction(db):
-        now = now_ms()
-        _refuse(db, grant, now)
-        stem = grant.serial and find_stem(grant.serial)
-        values = asdict(grant) | {"entered_by": entered_by, "entered_at": now, "serial_stem": stem}
-        values |= {"granted_by": pack_id(grant.granted_by), "granted_to": pack_id(grant.granted_to)}
-        permission_id = db.execute(
-            f"INSERT INTO permissions ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", [*values.values()]
-        ).lastrowid
-        assert permission_id is not None
-        _apply_due(db, now, permission_id)
+        permission_id = put(db, grant, entered_by)
         similarities.refresh(db)
+    return permission_id
+
+
+def put(db: sqlite3.Connection, grant: Grant, entered_by: str) -> int:
+    """As `enter`, within the caller's transaction, which refreshes the similarities once for all that it puts."""
+    now = now_ms()
+    _refuse(db, grant, now)
+    stem = grant.serial and find_stem(grant.serial)
+    values = asdict(grant) | {"entered_by": entered_by, "entered_at": now, "serial_stem": stem}
+    values |= {"granted_by": pack_id(grant.granted_by), "granted_to": pack_id(grant.granted_to)}
+    permission_id = db.execute(
+        f"INSERT INTO permissions ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", [*values.values()]
+    ).lastrowid
+    assert permission_id is not None
+    _apply_due(db, now, permission_id)
     return permission_id
 
 

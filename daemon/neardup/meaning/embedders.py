@@ -160,6 +160,9 @@ class HttpModel(Struct):
     prefix: str = ""
     timeout_seconds: float = 60
 
+    def __repr__(self) -> str:
+        return f"HttpModel({self.url!r})"  # the headers hold a token
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         body = {"model": self.model, "input": [self.prefix + text for text in texts], "encoding_format": "float"}
         answer = await retry_call("embed", lambda: self._post(body))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from neardup.errors import Misuse
-from neardup.ledger import permissions, transaction
+from neardup.ledger import permissions, similarities, transaction
 from neardup.ledger.permissions import Grant, PermissionRefused
 from neardup.source.parse import make_printable, parse_id, parse_time, refuse_work
 
@@ -69,13 +69,14 @@ def import_csv(db: sqlite3.Connection, path: Path, entered_by: str) -> int:
                 try:
                     if None in row or None in row.values():
                         raise WrongField("has not as many fields as the header")
-                    permissions.enter(db, parse_grant(row), entered_by)
+                    permissions.put(db, parse_grant(row), entered_by)
                     entered += 1
                 except (WrongField, PermissionRefused) as error:
                     wrong.append(f"line {rows.line_num}: {error}")
             if wrong:
                 more = f"; and {len(wrong) - SHOWN_ERRORS:,} more" if len(wrong) > SHOWN_ERRORS else ""
                 raise Misuse(f"{path}: nothing was stored: {'; '.join(wrong[:SHOWN_ERRORS])}{more}")
+            similarities.refresh(db)
     except OSError as error:
         raise Misuse(f"{path}: {error.strerror}") from None
     except (csv.Error, UnicodeDecodeError) as error:
