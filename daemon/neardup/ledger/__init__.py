@@ -143,7 +143,10 @@ def _upgrade(db: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """A write transaction: everything inside is committed, or nothing is.  Inside another one it is a part of that."""
+    """A write transaction: everything inside is committed, or nothing is.
+
+    Inside another one it is a part of that, so what fails after a write must fail the outer one as well.
+    """
     if db.in_transaction:
         yield
         return

@@ -35,7 +35,7 @@ Checkpoint = Callable[[DataFrame, str], DataFrame]  # writes a folder of this na
 def find_clusters(flags: DataFrame, checkpoint: Checkpoint) -> DataFrame:
     """Each story of a cluster with its cluster's first story, which names it, and its size.
 
-    The first is that of `core.verify.clusters.map_stories`: works are before others, and undated stories come last.
+    The first is that of `core.verify.clusters.find_cluster_of_each`: works are before others, undated stories last.
     """
     joining = flags.where("joins_clusters")
     roots = _find_roots(joining.select(f.col("story_id").alias("u"), f.col("matched_id").alias("v")), checkpoint)

@@ -200,10 +200,11 @@ class PassageIndex:
     def scan(self, wanted: PassageHashes) -> Iterator[Keys]:
         """The postings of some distinct ascending hashes, not by `look_up`, whose answers this checks.
 
-        It reads the segments from end to end.  Raises PassagesDamaged.
+        It reads each segment from end to end, in no order across them.  Raises PassagesDamaged.
         """
-        for _, keys in read_stripes(self._list_sources()[0]):
-            yield select_keys(keys, wanted)
+        for source in self._list_sources()[0]:
+            for _, keys in read_stripes([source]):
+                yield select_keys(keys, wanted)
 
     def flush(self, first: int, last: int, made_at: int, more: Keys = NO_KEYS) -> None:
         """Make the stories `first` to `last` of the tail a durable segment that holds these numbers.
