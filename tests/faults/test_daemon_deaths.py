@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neardup.core.columns import StoryColumns
 from neardup.errors import Fatal
-from neardup.ledger import Ledger, dead_letters, lock
+from neardup.ledger import Ledger, dead_letters, files, lock
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.results import Deliver, NotModified, PageResult, PagesRead, make_results
 from neardup.pipeline.quarantine import InFlight, Quarantine
@@ -234,8 +234,7 @@ def test_the_refusal_is_json_under_systemd(neardup: Neardup, record_row: Callabl
 
 def test_a_lock_whose_holder_cannot_be_named_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a full disk the name of the holder cannot be written."""
-    full = Path("/dev/full")
-    monkeypatch.setattr(lock, "_make_path", lambda ledger, suffix: full)
+    monkeypatch.setattr(files, "name_beside", lambda suffix, ledger: Path("/dev/full"))
     with pytest.raises(Fatal, match="cannot lock the ledger: /dev/full: "), lock.only_one(tmp_path / "l.db", "daily"):
         pass
 
