@@ -1,4 +1,4 @@
-"""SQLite: connections on threads of their own, its errors as neardup's, names that last."""
+"""SQLite: connections on threads of their own, its errors as neardup's, file names that survive a power cut."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The sections of config.toml, but for [detection] and [languages], which have files of their own.
+"""The sections of config.toml, but for [detection], in `detection`, and [languages], in `loading`.
 
 The description of a key is its row in the table of the documentation; a default is what holds if the key is left out.
 First what is read ([source], [content], [extract], [reference]), then what is kept and done ([index], [ledger], [run],
@@ -81,7 +81,7 @@ class Source(Section, frozen=True, kw_only=True):
 
 
 class Content(Section, frozen=True, kw_only=True):
-    """[content]: the object store or folder that holds the pages.  Messages call it `section`."""
+    """[content]: the object store or folder that holds the pages.  `section` is its name in messages."""
 
     section: ClassVar[str] = "content"
     url: Annotated[

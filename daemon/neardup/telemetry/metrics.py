@@ -66,7 +66,7 @@ class Series:
 
     @cached_property
     def made(self) -> Any:
-        """The same of prometheus_client, which is loaded."""
+        """Its counterpart in prometheus_client, which this loads."""
         return self._make()
 
     @property
@@ -75,7 +75,7 @@ class Series:
         return "made" in vars(self)
 
     def inc(self, amount: float = 1) -> None:
-        """As the methods below, as in prometheus_client."""
+        """Do as in prometheus_client; so do the methods below."""
         call_later(lambda: self.made.inc(amount))
 
     def set(self, value: float) -> None:
@@ -305,7 +305,7 @@ def read_stage_seconds() -> dict[str, list[float]]:
 
 
 def measure_latencies(before: dict[str, list[float]]) -> dict[str, dict[str, float]]:
-    """By stage since `stage_seconds` returned `before`: its count, its total and its quantiles, in seconds.
+    """By stage since `read_stage_seconds` returned `before`: its count, its total and its quantiles, in seconds.
 
     A quantile is interpolated in the histogram, logarithmically between two bounds.
     """

@@ -80,7 +80,7 @@ SHOWN_IN_OTHER_WAYS = NEVER_SHOWN | NOT_SHOWN | PERHAPS_SHOWN | LISTS | frozense
 PERHAPS_ASIDE = LISTS | {"sup", "object"}  # by more than their style
 BLANKS = frozenset((" ", "\n"))  # the most frequent texts
 WITH_TEXTS = frozenset(("alt", "label", "style"))  # attributes
-MOST_FRAMES = 2_000  # that are kept
+MOST_FRAMES = 2_000  # of those in FRAMES, which are kept
 
 
 class Host(NamedTuple, Generic[Page]):
@@ -155,7 +155,7 @@ def render(root: LexborNode, story: Story) -> Rendered:
     page = _prepare_page(root, story)
     if any(has_override(body.text_lexbor()) for body in story.bodies):
         rendered = _render_page(root, page)
-        if has_override(rendered.text):  # each element may end it
+        if has_override(rendered.text):  # any element may end an override, so all are read
             return rendered
     return _render_page(root, _reduce_to_parts(page, story))
 
@@ -367,7 +367,9 @@ def _render_element(node: LexborNode, parent: Style, page: _Page) -> Iterator[Pa
     display = find_display(tag, attributes, values)
     if tag == "wbr" or tag in NEVER_SHOWN or (tag in NOT_SHOWN and display == "none" and tag not in PERHAPS_SHOWN):
         if tag == "style":
-            yield from _read_asides(node, attributes, page.rules.looks.find_look(parent, values, display).style, page)
+            yield from _show_doubtful_texts(
+                node, attributes, page.rules.looks.find_look(parent, values, display).style, page
+            )
         return
     if tag == "br":
         style = page.rules.looks.find_look(parent, values, display).style
@@ -425,7 +427,7 @@ def _render_content(node: LexborNode, style: Style, display: str, page: _Page) -
     attributes, _ = page.rules.read_element(node, style.custom)
     parts: Iterator[Part] = _render_children(node, style, display, page)
     if attributes:
-        parts = chain(_read_asides(node, attributes, style, page), parts)
+        parts = chain(_show_doubtful_texts(node, attributes, style, page), parts)
     if node.mem_id in page.rules.pseudos:
         before, after = (_generate_texts(node, style, page, *names) for names in (("marker", "before"), ("after",)))
         parts = chain(before, parts, after)
@@ -519,7 +521,7 @@ def generate_text(values: Values, attributes: Attributes, parent: Style) -> Text
     return Text(f"\n{text}\n" if text and is_block(display) else text, style.layer, style.takes_room)
 
 
-def _read_asides(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[Text]:
+def _show_doubtful_texts(node: LexborNode, attributes: Attributes, style: Style, page: _Page) -> Iterator[Text]:
     """The texts that an element shows in some cases."""
     if text := read_markers(parse_declarations(attributes.get("style") or "").items, attributes):
         yield _show(f" {text} ", style.doubt("strings"), page)

@@ -1,14 +1,14 @@
-"""Postings in memory: their coding in a segment, reading many in order, and the tail, which no segment holds yet.
+"""Postings in memory: their coding, of which `segment` has the theory, reading many in order, and the tail.
 
 A *posting* is a passage hash and the number of a story that has it.  A key is the hash of a posting in the upper half
-of 64 bits and the number in the lower half.  The hashes with the same top PREFIX_BITS bits share a *prefix*; buckets of
-any segment are parts of one prefix.  All postings of several sources are read in the order of their hashes, a stripe of
-prefixes at a time, in bounded memory.
+of 64 bits and the number in the lower half.  The hashes with the same top PREFIX_BITS bits share a *prefix*; each
+bucket of a segment lies in one prefix.  All postings of several sources are read in the order of their hashes, a
+stripe of prefixes at a time, in bounded memory.
 
-The *tail* is sorted runs of keys.  Runs are merged when MERGED_RUNS are of about the same size or smaller, so there are
-few runs, and a posting is sorted again only a few times.  Most hashes of a new text are in none of the runs.  A filter
-refuses nearly all of them by one access to memory.  It is a Bloom filter (CACM 1970) with one hash function, which is
-the passage hash itself.
+The *tail*, which no segment holds yet, is sorted runs of keys.  Runs are merged when MERGED_RUNS are of about the same
+size or smaller, so there are few runs, and a posting is sorted again only a few times.  Most hashes of a new text are
+in none of the runs.  A filter refuses nearly all of them by one access to memory.  It is a Bloom filter (CACM 1970)
+with one hash function, which is the passage hash itself.
 
 Ranges of story numbers are inclusive, ascending and disjoint.
 """
