@@ -11,9 +11,13 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from neardup.config import Detection
+from neardup.core.fingerprint.word_hashes import hash_passages
 from neardup.core.text.chunks import cut_chunks
 from neardup.core.text.extraction import Extraction
 from neardup.core.text.html import extract_visible_text
+from neardup.core.verify.alignment import NO_HASHES
+from neardup.core.verify.scores import ComparedPair
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
 from neardup.ledger import transaction
 from neardup.meaning import search, vectors
@@ -21,8 +25,9 @@ from neardup.meaning.codes import scale_to_unit
 from neardup.meaning.margins import UNFITTED, ExtremeValues, align_with_others, measure_background
 from neardup.meaning.search import NOMINATED, CentredStory, Searched, compare
 from neardup.meaning.vectors import Embedded, bind_to_model, connect
-from neardup.records import Kind
+from neardup.records import Candidate, Kind, PairedStory
 
+from tests.support.builders import text_of_words
 from tests.support.languages import HINDI, TAMIL
 from tests.support.paths import SAMPLES
 
@@ -131,3 +136,17 @@ def test_each_pair_is_listed_and_long_enough() -> None:
         text = extract_visible_text(page, Extraction("article .story"))
         assert len(text.split()) >= 150, story
         assert len(cut_chunks(text)) >= 2, story
+
+
+def test_a_common_passage_makes_no_copy_of_a_retold_story() -> None:
+    prayer, own = ([f"{name}{n}".encode() for n in range(120)] for name in ("prayer", "own"))
+    others = [f"other{n}".encode() for n in range(120)]
+    a, b = text_of_words(prayer + own), text_of_words(prayer + others)
+    common = hash_passages(text_of_words(prayer).word_hashes)
+    sides = [
+        PairedStory(n, HINDI, None, made.text_hash, made.simhash, made.signature, made.words, made.shingles)
+        for n, made in enumerate((a.fingerprint, b.fingerprint), 1)
+    ]
+    pairs = [ComparedPair(Candidate(*sides), a, b)]
+    assert search._find_not_copied(pairs, Detection(), {HINDI: NO_HASHES}) == []
+    assert search._find_not_copied(pairs, Detection(), {HINDI: common}) == [(1, 2)]

@@ -45,7 +45,7 @@ def test_every_row_is_in_the_bucket_of_its_key(drawn: list[int], size: int, at_a
         for part in cut_buckets(iter(batches_of(drawn, size, row=list(range(len(drawn))))), ["hash"], limit):
             hashes, rows = part.rows["hash"].to_pylist(), part.rows["row"].to_pylist()
             for bucket, (start, stop) in enumerate(zip(part.edges, part.edges[1:], strict=False)):
-                compared = part.compared if bucket == 0 else 0
+                compared = part.repeated if bucket == 0 else 0
                 [key] = set(hashes[start:stop])
                 first = members.setdefault(key, [])
                 assert rows[start : start + compared] == first[:compared], "a part lacks the first rows of its bucket"

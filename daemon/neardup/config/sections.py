@@ -20,6 +20,7 @@ from neardup.core.text.extraction import Extraction
 from neardup.option_values import DEFAULT_LISTEN, Format, Target, explain_ending, format_of, read_target
 
 SHORTEST_TOKEN = 16  # characters
+# 24 to 64 bytes in Base64, or two more or fewer, by their characters.
 WEBHOOK_SECRET = re.compile(r"whsec_(?=.{32,88}$)(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 # Kind of a section -> the keys that it needs
 SOURCE_NEEDS = {

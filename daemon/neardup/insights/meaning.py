@@ -43,7 +43,7 @@ async def evaluate_meaning(config: Config) -> Facts:
 
     A kind with fewer than LEAST_STORIES stories keeps its threshold.  Pairs below the threshold of their kind that have
     no verdict are removed, and stories that reach one are searched for by the next `neardup embed`.  Raises as
-    `open_parts` does, and Misuse if no kind has enough stories and while `neardup embed` runs.
+    `open_parts` does, Misuse if no kind has enough stories, and Transient while `neardup embed` runs.
     """
     path = files.name_vectors_file(config.ledger.path)
     if config.meaning is None or not path.exists():

@@ -25,11 +25,11 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from neardup.config import Config, Detection
+from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.sets import find_distinct
-from neardup.core.verify.alignment import NO_HASHES
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
-from neardup.ledger import Ledger, candidates, meaning_flags, transaction
+from neardup.ledger import Ledger, candidates, meaning_flags, passages, transaction
 from neardup.ledger.meaning_flags import MeaningFlag
 from neardup.meaning import margins, vectors
 from neardup.meaning.codes import Codes, Nearest, Places, Vectors, restore, scale_to_unit
@@ -42,7 +42,7 @@ from neardup.records import Kind, Language
 BATCH_STORIES = 10_000  # searched for in one pass over the codes
 STORIES_AT_ONCE = 500  # whose candidates' backgrounds are in memory together, about 45 MB
 PAIRS_AT_ONCE = 250  # whose texts are in memory together
-NOMINATED = 8  # candidates of a story in each language
+NOMINATED = 8  # candidates of a story in its language; one more in each other one
 CODES_AT_ONCE = 20_000  # about 1 MB
 SAME_TEXT = 0.9  # cosine of the vectors of two stories: candidates as alike as this are copies of each other
 COMPARED_AT_ONCE = 20  # whose candidates' vectors are in memory together, about 8 MB: more leave the nearest caches
@@ -53,7 +53,7 @@ Margins = dict[tuple[int, int], float]  # of pairs, the lower id first
 
 
 class SearchSummary(Struct):
-    """How many stories were searched for, the new pairs by kind, and the pairs that are copies by their words."""
+    """Of how many stories copies were searched for, the new pairs by kind, and those that are copies by their words."""
 
     searched: int = 0
     found: dict[Kind, int] = field(default_factory=lambda: {TRANSLATED: 0, RETOLD: 0})
@@ -84,7 +84,7 @@ class Searched(NamedTuple):
 
 
 async def search(config: Config, parts: Parts, readers: ReaderPool, stop: asyncio.Event) -> SearchSummary:
-    """Search for the stories whose vectors are new until done or `stop` is set.  Raises Fatal."""
+    """Search for copies of the stories whose vectors are new, until done or `stop` is set.  Raises Fatal."""
     summary, texts = SearchSummary(), Texts(readers.read_to_compare)
     least = margins.find_thresholds(await parts.vectors.do(read_distributions), parts.section.false_alarms)
     with closing(Ledger(config.ledger.path)) as ledger:
@@ -150,17 +150,22 @@ def _measure_margins(
 async def _leave_out_copies(
     ledger: Ledger, detection: Detection, texts: Texts, pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """The pairs that are no copies by their words, also not where a limit kept them from being nominated."""
+    """The pairs that are no copies by their words; those that a limit kept from nomination are verified here, too."""
     kept = list[tuple[int, int]]()
     for at in range(0, len(pairs), PAIRS_AT_ONCE):
         part = await ledger.do(candidates.read_candidates, pairs[at : at + PAIRS_AT_ONCE])
         compared, _ = await texts.read_pairs(part)
-        kept += await asyncio.to_thread(_find_not_copied, compared, detection)
+        common = {
+            language: await ledger.do(passages.read_common, language) for language in {pair.language for pair in part}
+        }
+        kept += await asyncio.to_thread(_find_not_copied, compared, detection, common)
     return kept
 
 
-def _find_not_copied(pairs: Sequence[ComparedPair], detection: Detection) -> list[tuple[int, int]]:
-    assessed = assess_all(pairs, detection.of, lambda _: NO_HASHES)
+def _find_not_copied(
+    pairs: Sequence[ComparedPair], detection: Detection, common: Mapping[Language, PassageHashes]
+) -> list[tuple[int, int]]:
+    assessed = assess_all(pairs, detection.of, common.__getitem__)
     return [
         (pair.a.id, pair.b.id)
         for (pair, *_), assessment in zip(pairs, assessed, strict=True)
@@ -191,7 +196,7 @@ def read_unsearched(db: sqlite3.Connection, limit: int) -> list[int]:
 
 
 def nominate(db: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[int]]:
-    """The stories of the nearest codes to that of each of these stories: NOMINATED in each language."""
+    """The stories of the codes nearest to that of each of these: NOMINATED in its language, one more in others."""
     rows = db.execute(f"SELECT story_id, code FROM codes WHERE {OF_IDS}", (json.dumps(list(ids)),)).fetchall()
     story_ids, codes = zip(*rows, strict=True)
     found = find_nearest(db, _unpack_codes(codes))
@@ -299,7 +304,7 @@ def _read_ahead(path: str, ids: Collection[int]) -> None:
 
 
 def compare(story: CentredStory, others: Mapping[int, CentredStory]) -> Compared:
-    """A story beside others, which are the more alike first."""
+    """A story beside others, the most alike first."""
     similarities = _compute_similarities(story.chunks, others)
     by_language = defaultdict[Language, dict[int, float]](dict)
     for other in sorted(similarities, key=similarities.__getitem__, reverse=True):
@@ -323,7 +328,7 @@ def _compute_similarities(story: Vectors, others: Mapping[int, CentredStory]) ->
 
 
 def _choose_nearest(ids: Sequence[int], others: Mapping[int, CentredStory]) -> list[int]:
-    """The stories that the background is made of: the first few without copies, or all if there are fewer."""
+    """The stories that the background is made of: the first few, or all but copies if one of these is a copy."""
     first = _drop_copies(ids[: 1 + NEIGHBOURS], others)
     return first if len(first) > NEIGHBOURS else _drop_copies(ids, others)
 

@@ -90,9 +90,9 @@ class Answers(NamedTuple):
     """The answers to some pages of a request, by their places in it.
 
     The pages at the places `at` were fingerprinted: `records` holds them.  The others are results, and exceptions of
-    neardup.errors.  `seconds` are those of each page of which the text was extracted to be fingerprinted, 3 floats of 4
-    bytes, and `fetching` those that the pages of all other results took to fetch.  `repeats` say why requests to the
-    store were sent again.
+    neardup.errors.  `seconds` are those to fetch, extract and fingerprint each page that FINGERPRINT extracted,
+    floats of 4 bytes, and `fetching` those that the pages of all other results took to fetch.  `repeats` say why
+    requests to the store were sent again.
     """
 
     at: list[int]
@@ -116,7 +116,8 @@ class PageRequest(Struct):
     """A page of a request.
 
     `number` is that of the request, plus the `place` of the page in it.  `began` is when its transfer did.  `repeats`
-    say why it was sent to the store again; that it was gone, its `loss`, is among them unless the store confirms it.
+    say why it was sent to the store again; its `loss`, that it was gone, joins those of the answers unless the store
+    confirms it.
     """
 
     number: int

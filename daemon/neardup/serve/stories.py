@@ -93,7 +93,7 @@ async def load_compared_story(parts: ServiceParts, side: messages.ComparedStory)
 
 
 async def _finish_all(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results, once all have ended: what goes on after an answer has no turn in a lane.  Raises the first error."""
+    """The results, once all have ended: what went on after the answer would have no turn.  Raises the first error."""
     results = list[T]()
     for result in await asyncio.gather(*work, return_exceptions=True):
         if isinstance(result, BaseException):

@@ -105,24 +105,23 @@ def have_same_text(prints: Prints, left: Indices, right: Indices) -> npt.NDArray
 
 
 class Cut(Struct, frozen=True):
-    """Rows of whole buckets: bucket b is the rows from edges[b] to edges[b + 1].
+    """Rows of whole buckets, or of a part of one: bucket b is the rows from edges[b] to edges[b + 1].
 
-    Of the first bucket, the first `compared` rows are repeated: they came with an earlier part of it, and have been
-    compared with each other.
+    Of the first bucket, the first `repeated` rows came with an earlier part of it.
     """
 
     rows: pa.Table
     edges: Indices
-    compared: int
+    repeated: int
 
 
 def cut_buckets(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[Cut]:
     """Batches sorted by the columns `keys` -> their buckets, of rows that are equal in these.
 
     A bucket that is too large for memory comes in parts, each of which begins with the bucket's first `limit` rows: so
-    every row is compared with these, which are all that a row of a large bucket has to be compared with.
+    each part is seen to be large.
     """
-    held, compared = list[pa.RecordBatch](), 0
+    held, repeated = list[pa.RecordBatch](), 0
     for batch in batches:
         held.append(batch)
         if sum(part.num_rows for part in held) < ROWS_AT_A_TIME:
@@ -131,15 +130,15 @@ def cut_buckets(batches: Batches, keys: Sequence[str], limit: int) -> Iterator[C
         edges = find_edges(*(rows[key].to_numpy() for key in keys))
         last = int(edges[-2])
         if last:
-            yield Cut(rows.slice(0, last), edges[:-1], compared)
-            rows, compared = rows.slice(last), 0
+            yield Cut(rows.slice(0, last), edges[:-1], repeated)
+            rows, repeated = rows.slice(last), 0
         if rows.num_rows > max(2 * limit, ROWS_AT_A_TIME):
-            yield Cut(rows, np.array([0, rows.num_rows]), compared)
-            rows, compared = rows.slice(0, limit), limit
+            yield Cut(rows, np.array([0, rows.num_rows]), repeated)
+            rows, repeated = rows.slice(0, limit), limit
         held = rows.combine_chunks().to_batches()
     if held:
         rows = pa.Table.from_batches(held)
-        yield Cut(rows, find_edges(*(rows[key].to_numpy() for key in keys)), compared)
+        yield Cut(rows, find_edges(*(rows[key].to_numpy() for key in keys)), repeated)
 
 
 def find_heavy_keys(fingerprints: DataFrame, config: Config) -> DataFrame:
@@ -308,7 +307,7 @@ def count_holders(common: int) -> Callable[[Batches], Batches]:
                     int(hashes[rows.start]), rows.stop - rows.start, frozenset(languages[rows].tolist())
                 )
                 if open_ is not None and open_.hash == found.hash:
-                    members = open_.members + found.members - part.compared
+                    members = open_.members + found.members - part.repeated
                     found, open_ = _CommonHash(found.hash, members, open_.languages | found.languages), None
                 if open_ is not None:
                     yield open_.batch()

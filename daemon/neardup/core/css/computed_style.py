@@ -44,7 +44,7 @@ SHARE = re.compile(r"opacity\(\s*([\d.]+%?)\s*\)")
 LARGEST_SIZES = ("max-width", "max-height")
 SIZES = ("width", "height", *LARGEST_SIZES)
 CLOSE = 0.04  # two colours that differ less, in red, green and blue, look the same
-LEAST_SIZE = 8  # pixels of a text in which smaller letters are still seen
+LEAST_SIZE = 8  # pixels of a text within which letters that are smaller still are seen
 MOST_VARIANTS = 16  # of a style that are kept
 # Stands among the values of an element like a property; its value names the rules of which it is not known whether they
 # apply.
@@ -139,7 +139,7 @@ class Style(Struct, frozen=True, dict=True):
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether a text in any element within is seen, unless what this element declares acts."""
+        """Whether a text in any element within is seen, and in its place, unless what that element declares acts."""
         is_seen = self.visible and not (self.faint or self.boxed_in or self.in_drawing or self.to_the_left)
         is_dark = not is_light(self.fill or self.ink) and self.background is not None and is_light(self.background)
         return is_seen and is_dark and self.size >= LEAST_SIZE and self.indent > -FAR
@@ -293,7 +293,7 @@ def covers(values: Values) -> bool:
 
 
 def is_unseen(values: Values, display: str, size: float, *, is_laid_out: bool) -> bool:
-    """Whether nothing within an element can be seen, whatever its own style; a flex box may lay it out."""
+    """Whether nothing within an element can be seen, in whatever style it is; a flex box may lay it out."""
     if not values or display in HIDING_DISPLAYS or display == "contents":
         return display in HIDING_DISPLAYS
     return _is_moved_or_clipped(tuple(values.items()), display, size, is_laid_out=is_laid_out)
@@ -308,7 +308,7 @@ def _is_moved_or_clipped(items: tuple[tuple[str, str], ...], display: str, size:
 
 
 def _is_off_screen(values: Values, size: float, *, is_box: bool) -> bool:
-    """Whether it is moved to where no reader can scroll."""
+    """Whether it is moved to where no reader looks; to the right, only from far more pixels on."""
 
     def shift_of(name: str) -> float:
         return parse_length(values.get(name, ""), size) or 0

@@ -1,6 +1,6 @@
-"""The page of statistics: what moderators decided in the last 30 days, how fast and how alike, and what waits.
+"""The page of statistics: what moderators decided in the last 30 days and how fast, how alike they judge, what waits.
 
-Its charts are made here, as the rectangles of an SVG image with a legend; the same figures stand in a table below each.
+Its charts are made here, as the rectangles of an SVG image with a legend; a table below each has its figures.
 """
 
 import sqlite3
@@ -90,7 +90,7 @@ def make_chart(
 
 
 class Statistics(Struct, frozen=True):
-    """The figures of `ledger.cases` for the last DAYS days, and for today; the days are counted from 1970."""
+    """The figures of the last DAYS days, of today, and of all verdicts; the days are counted from 1970."""
 
     days: range
     opened: Counter[tuple[Kind, int]]

@@ -1,8 +1,8 @@
 """Two stories side by side: their copied passages, the edits between them, and other text, as the evidence has them.
 
 The words become stretches, each with a highlight; the stretches cut the texts into fragments for a page, and into the
-pairs of passages that a report quotes.  Every cut is one of `core.text.Located.cuts`: never inside a word or a grapheme
-cluster.
+pairs of passages that a report quotes.  Every cut is one of `Located.cuts` of `core.text.normalize`: never inside a
+word or a grapheme cluster.
 """
 
 import math
@@ -75,7 +75,7 @@ def sort_passages(facts: Evidence) -> list[CopiedPassage]:
 def _cut_spans(spans: WordSpans, copied: Iterable[Stretch]) -> Iterator[Stretch]:
     """Cut spans, ascending, into copied passages and edits.  A span without a passage has no number.
 
-    Where skeletons are compared, one of two spans that touch a single one of the other story has none.
+    Where skeletons are compared, two spans may match one of the other story, and one of the two has no passage.
     """
     left = deque(sorted(copied, key=lambda stretch: stretch.first))
     for start, end in spans:
@@ -122,7 +122,7 @@ class Fragment(Struct, frozen=True):
 
 
 class Paragraph(Struct, frozen=True):
-    """One line of a story, including the line feeds at its end."""
+    """One line of a story, with the blank lines before it; the last one also has those after it."""
 
     fragments: tuple[Fragment, ...]
 
