@@ -29,12 +29,13 @@ from neardup.core.fingerprint.word_hashes import PassageHashes
 from neardup.core.sets import find_distinct
 from neardup.core.verify.scores import ComparedPair, assess_all
 from neardup.core.verify.tiers import RETOLD, TRANSLATED
-from neardup.ledger import Ledger, candidates, meaning_flags, passages, transaction
+from neardup.ledger import Ledger, candidates, meaning_flags, transaction
 from neardup.ledger.meaning_flags import MeaningFlag
 from neardup.meaning import margins, vectors
 from neardup.meaning.codes import Codes, Nearest, Places, Vectors, restore, scale_to_unit
 from neardup.meaning.margins import NEIGHBOURS, UNFITTED, ExtremeValues, measure_background, pair_chunks
 from neardup.meaning.vectors import BUSY_SECONDS, OF_IDS, STORED, Parts, check_chunks, read_centring, read_dimensions
+from neardup.nomination.passages import CommonHashes
 from neardup.pages.reader_pool import ReaderPool
 from neardup.pages.text_cache import Texts
 from neardup.records import Kind, Language
@@ -151,13 +152,11 @@ async def _leave_out_copies(
     ledger: Ledger, detection: Detection, texts: Texts, pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     """The pairs that are no copies by their words; those that a limit kept from nomination are verified here, too."""
-    kept = list[tuple[int, int]]()
+    kept, common_hashes = list[tuple[int, int]](), CommonHashes(ledger)
     for at in range(0, len(pairs), PAIRS_AT_ONCE):
         part = await ledger.do(candidates.read_candidates, pairs[at : at + PAIRS_AT_ONCE])
         compared, _ = await texts.read_pairs(part)
-        common = {
-            language: await ledger.do(passages.read_common, language) for language in {pair.language for pair in part}
-        }
+        common = {language: await common_hashes.of(language) for language in {pair.language for pair in part}}
         kept += await asyncio.to_thread(_find_not_copied, compared, detection, common)
     return kept
 

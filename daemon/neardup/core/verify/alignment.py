@@ -27,7 +27,6 @@ from neardup.core.fingerprint.word_hashes import (
     PassageHashes,
     Places,
     hash_word_pairs,
-    mix,
     sample_grams,
 )
 from neardup.core.native import comparison as native
@@ -413,7 +412,7 @@ def measure_longest_run(a: Hashes, b: Hashes) -> int:
 
 def _reach(a: Hashes, b: Hashes) -> Places:
     """For each word pair of `a`, how many consecutive pairs from there on occur in `b`."""
-    pairs_a, pairs_b = (mix(words[:-1]) + words[1:] for words in (a, b))
+    pairs_a, pairs_b = map(hash_word_pairs, (a, b))
     places = np.arange(len(pairs_a))
     ends = np.where(are_among(pairs_a, pairs_b), len(pairs_a), places)
     return np.asarray(np.minimum.accumulate(ends[::-1])[::-1] - places)
